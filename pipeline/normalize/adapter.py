@@ -1,0 +1,122 @@
+"""The seam of a source's format: what the ingest asks of the reader of a kind of trace set.
+
+A second benchmark joins by another :class:`Adapter`. Records are handed over in batches and come back
+as outcomes, so that an adapter is free to work through a batch in columns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from pipeline.manifests import BenchmarkProtocol, BenchmarkRun, ExecutionEnvironment
+from pipeline.normalize.implementation import NormalizedSolution
+from pipeline.normalize.operation import Project
+from pipeline.normalize.workload import NormalizedWorkload, Operation
+from pipeline.sources.listing import Listing
+from pipeline.upstream.framing import Record
+from pipeline.upstream.held import Reason
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Document(Generic[T]):
+    """A definition or solution that was read, with the unknown fields and legacy forms met in it."""
+
+    value: T
+    drift: Counter[str]
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizedDefinition:
+    """A definition ready to bind workloads, with what the tables keep beside its manifest."""
+
+    operation: Operation
+    op_type: str
+    tags: tuple[str, ...]
+    description: str | None
+    definition_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A record that cannot be normalized."""
+
+    record: Record
+    reason: Reason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadWorkload:
+    """A record that gives a workload and no run."""
+
+    record: Record
+    benchmark: str
+    workload: NormalizedWorkload
+    drift: Counter[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRun:
+    """A record that gives a run."""
+
+    record: Record
+    benchmark: str
+    run: BenchmarkRun
+    comparison_key: str
+    workload: NormalizedWorkload
+    implementation_digest: str
+    protocol: BenchmarkProtocol
+    environment: ExecutionEnvironment
+    latency_ns: int | None
+    reference_latency_ms: float | None
+    speedup_factor: float | None
+    log_size_bytes: int
+    timezone_assumed: bool
+    error_not_finite: bool
+    legacy_forms: tuple[str, ...]
+    drift: Counter[str] = field(default_factory=Counter)
+
+
+class Catalog(Protocol):
+    """The definitions and solutions that records are read with."""
+
+    def operation(self, name: str) -> Operation | None:
+        """Return the operation of a definition, by its upstream name."""
+        ...
+
+    def implementation(self, name: str) -> str | None:
+        """Return the digest of a solution's implementation, by its upstream name."""
+        ...
+
+
+class Adapter(Listing, Protocol):
+    """The reader of one format of trace sets."""
+
+    license: str
+    """Licence of the trace set (SPDX)."""
+
+    def frame(self, blob: Path, path: str) -> Iterable[Record]:
+        """Return the records of a trace or workload file; ``path`` is its name in the trace set."""
+        ...
+
+    def read_definition(self, raw: bytes, project: Project) -> Document[NormalizedDefinition]:
+        """Normalize a definition file; HeldBackError where that cannot be done."""
+        ...
+
+    def read_solution(self, raw: bytes, path: str, project: Project, catalog: Catalog) -> Document[NormalizedSolution]:
+        """Normalize a solution file; HeldBackError where that cannot be done."""
+        ...
+
+    def read_runs(self, records: Sequence[Record], catalog: Catalog) -> list[ReadRun | Held]:
+        """Normalize a batch of trace records, one outcome each, in their order."""
+        ...
+
+    def read_workloads(self, records: Sequence[Record], catalog: Catalog) -> list[ReadWorkload | Held]:
+        """Normalize a batch of workload records, one outcome each, in their order."""
+        ...

@@ -1,0 +1,143 @@
+"""Solution to ImplementationRevision."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from pipeline.manifests import ImplementationRevision, canonical_text, sha256_of
+from pipeline.manifests.documents import explain
+from pipeline.manifests.implementation import (
+    Callable,
+    ImplementationBody,
+    ImplementedOperation,
+    Licensing,
+    ProjectRevision,
+    Source,
+    Support,
+)
+from pipeline.manifests.scalars import Author, Metadata, SourceRef
+from pipeline.normalize import words
+from pipeline.normalize.hardware import hardware
+from pipeline.normalize.operation import Project
+from pipeline.normalize.workload import Operation
+from pipeline.upstream import documents as upstream
+from pipeline.upstream.held import HeldBackError, Reason
+
+LICENSE = "Apache-2.0"
+"""Licence of the FlashInfer-Bench trace set."""
+
+BASELINE = "baseline"
+GENERATED = "llm-generated"
+
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\:]")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A source file of a solution, by its place in the document."""
+
+    position: int
+    digest: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizedSolution:
+    """An ImplementationRevision with what the tables keep beside it."""
+
+    manifest: ImplementationRevision
+    name: str
+    definition: str
+    author: str
+    role: str
+    source_available: bool
+    sources_sha256: str
+    sources: tuple[SourceText, ...]
+
+
+def normalize_implementation(
+    solution: upstream.Solution, operation: Operation, project: Project, *, folder: str | None, path: str
+) -> NormalizedSolution:
+    """Return the implementation of a solution.
+
+    Args:
+        solution: the upstream document.
+        operation: the operation of the solution's own definition.
+        project: repository and revision at which the warehouse first saw the file.
+        folder: author folder that the file lies in; it decides the role, whatever the document says.
+        path: path of the file inside the trace set.
+
+    Raises:
+        HeldBackError: INVALID_SOLUTION or UNSAFE_SOURCE_PATH.
+    """
+    spec = solution.spec
+    entry_file, _, symbol = (spec.entry_point or "").partition("::")
+    for name in [source.path for source in solution.sources] + [entry_file] * bool(entry_file):
+        check_path(name)
+    primary = next((source for source in solution.sources if source.path == entry_file), None)
+    if primary is None and solution.sources:
+        primary = solution.sources[0]
+    author = folder or solution.author or "unknown"
+    role = BASELINE if folder == BASELINE else GENERATED
+    targets = [hardware(text) for text in spec.target_hardware or () if text and text.upper() != "LOCAL"]
+    content = primary.content.encode() if primary else b""
+    try:
+        manifest = ImplementationRevision(
+            metadata=Metadata(
+                name=words.document_name(solution.name),
+                title=solution.name,
+                description=solution.description,
+                labels={"role": role},
+                authors=(Author(name=author),),
+                source_refs=(SourceRef(url=page),) if (page := project.page(path)) else None,
+            ),
+            spec=ImplementationBody(
+                project_revision=ProjectRevision(repository=project.repository, commit=project.revision),
+                operation=ImplementedOperation(spec_digest=operation.digest),
+                callable=Callable(
+                    language=words.language(spec.language),
+                    path=primary.path if primary else None,
+                    symbol=symbol or None,
+                ),
+                support=Support(
+                    hardware_architectures=tuple(sorted({target.architecture for target in targets})) or ("unknown",),
+                    products_tested=tuple(sorted({target.product for target in targets})),
+                    dtypes=operation.input_dtypes,
+                ),
+                source=Source(content_digest=sha256_of(content), file_name=primary.path, size_bytes=len(content))
+                if primary and content
+                else None,
+                licensing=Licensing(declared=LICENSE, concluded=LICENSE),
+            ),
+        )
+    except ValidationError as error:
+        raise HeldBackError(Reason.INVALID_SOLUTION, explain(error)) from None
+    texts = [(source.path, source.content.encode()) for source in solution.sources]
+    return NormalizedSolution(
+        manifest=manifest,
+        name=solution.name,
+        definition=solution.definition,
+        author=author,
+        role=role,
+        source_available=bool(content),
+        sources_sha256=sha256_of(canonical_text({name: sha256_of(text) for name, text in texts})),
+        sources=tuple(
+            SourceText(position, sha256_of(text), len(text)) for position, (_, text) in enumerate(texts) if text
+        ),
+    )
+
+
+def check_path(path: str) -> None:
+    """Check that a source path stays inside the folder that it is written to.
+
+    Raises:
+        HeldBackError: UNSAFE_SOURCE_PATH: absolute, empty, with ``..``, a backslash, a drive or a control character.
+    """
+    parts = path.split("/")
+    if not path or path.startswith("/") or ".." in parts or _UNSAFE.search(path):
+        raise HeldBackError(
+            Reason.UNSAFE_SOURCE_PATH, f"source path {path!r} may leave its folder; use a plain relative path"
+        )
