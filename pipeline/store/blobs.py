@@ -1,0 +1,86 @@
+"""The blob store: raw files by the SHA-256 of their content. Nothing in it ever changes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from pipeline.errors import DataDirectoryError
+from pipeline.store.files import TEMPORARY
+
+_CHUNK = 2**20
+
+
+class BlobStore:
+    """Blobs under a folder; with a scratch folder new ones go there instead, so that a dry run leaves no trace."""
+
+    def __init__(self, root: Path, *, scratch: Path | None = None) -> None:
+        self._root = root
+        self._scratch = scratch
+
+    def path(self, sha256: str) -> Path:
+        """Return where a blob lies, or would lie."""
+        digits = sha256.removeprefix("sha256:")
+        kept = self._root / digits[:2] / digits
+        if self._scratch is not None and not kept.exists():
+            return self._scratch / digits[:2] / digits
+        return kept
+
+    def has(self, sha256: str) -> bool:
+        """Tell whether the blob is kept."""
+        return self.path(sha256).is_file()
+
+    def read(self, sha256: str, offset: int = 0, size: int = -1) -> bytes:
+        """Return the bytes of a blob, or a part of them.
+
+        Raises:
+            DataDirectoryError: the blob is missing.
+        """
+        try:
+            with self.path(sha256).open("rb") as stream:
+                stream.seek(offset)
+                return stream.read(size)
+        except FileNotFoundError:
+            raise DataDirectoryError(f"blob {sha256} is missing from {self._root}: restore it from a backup") from None
+
+    def add_file(self, path: Path) -> tuple[str, int]:
+        """Keep a copy of a file; return its SHA-256 and its size in bytes.
+
+        What is kept is named by the bytes that were copied, so a file that changes meanwhile cannot be misnamed.
+        """
+        with path.open("rb") as stream:
+            sha256 = "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
+            size = stream.tell()
+            if self.has(sha256):
+                return sha256, size
+            stream.seek(0)
+            temporary = self._temporary(sha256)
+            hasher, size = hashlib.sha256(), 0
+            try:
+                with temporary.open("wb") as copy:
+                    while chunk := stream.read(_CHUNK):
+                        hasher.update(chunk)
+                        size += copy.write(chunk)
+                sha256 = "sha256:" + hasher.hexdigest()
+                target = self.path(sha256)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                temporary.replace(target)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+        return sha256, size
+
+    def sync(self) -> None:
+        """Make every blob survive a crash of the machine: one call for all, since one each is slow."""
+        os.sync()
+
+    def remove_temporaries(self) -> None:
+        """Remove what a killed process left unfinished."""
+        for leftover in self._root.glob(f"*/{TEMPORARY}*"):
+            leftover.unlink(missing_ok=True)
+
+    def _temporary(self, sha256: str) -> Path:
+        target = self.path(sha256)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target.parent / f"{TEMPORARY}{os.getpid()}-{target.name}"

@@ -1,0 +1,98 @@
+"""The data directory: where everything lies, and which format version it carries."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import DataDirectoryError
+from pipeline.store.files import write_whole
+
+FORMAT_VERSION = 1
+"""Version of the layout described in ARCHITECTURE.md; a change of it comes with a migration."""
+
+
+@dataclass(frozen=True)
+class DataDirectory:
+    """Paths of a data directory."""
+
+    root: Path
+
+    @property
+    def blobs(self) -> Path:
+        """Raw files by the SHA-256 of their content."""
+        return self.root / "blobs" / "sha256"
+
+    @property
+    def snapshots(self) -> Path:
+        """One JSON record a pull."""
+        return self.root / "snapshots"
+
+    @property
+    def tables(self) -> Path:
+        """Parquet parts, one folder a table."""
+        return self.root / "tables"
+
+    @property
+    def commits(self) -> Path:
+        """One JSON record an ingested snapshot: its accounting, and its parts with their SHA-256."""
+        return self.tables / "commits"
+
+    @property
+    def database(self) -> Path:
+        """The published warehouse."""
+        return self.root / "warehouse.duckdb"
+
+    @property
+    def format_file(self) -> Path:
+        """The format version of the directory."""
+        return self.root / "format.json"
+
+    def exists(self) -> bool:
+        """Tell whether this is a data directory already."""
+        return self.format_file.is_file()
+
+    def check(self) -> None:
+        """Check that this version of the program can use the directory.
+
+        Raises:
+            DataDirectoryError: the directory is of a newer format, or is no data directory though files lie in it.
+        """
+        if not self.root.exists():
+            return
+        if not self.root.is_dir():
+            raise DataDirectoryError(f"{self.root} is a file: give a folder with --data")
+        if not self.exists():
+            foreign = [path.name for path in self.root.iterdir() if path.name not in ("blobs", "snapshots", "tables")]
+            if foreign:
+                raise DataDirectoryError(
+                    f"{self.root} is not empty and no data directory (it holds {sorted(foreign)[0]}): "
+                    "give an empty or new folder with --data"
+                )
+            return
+        try:
+            version = json.loads(self.format_file.read_bytes())["format"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataDirectoryError(
+                f"{self.format_file} is damaged: restore it or ingest into a new folder"
+            ) from error
+        if not isinstance(version, int) or version > FORMAT_VERSION:
+            raise DataDirectoryError(
+                f"{self.root} has format {version} and this kernelhouse knows {FORMAT_VERSION}: upgrade kernelhouse"
+            )
+
+    def prepare(self) -> None:
+        """Check the directory and make what is missing of it.
+
+        Raises:
+            DataDirectoryError: see :meth:`check`, or the folder cannot be written.
+        """
+        self.check()
+        try:
+            for folder in (self.blobs, self.snapshots, self.tables):
+                folder.mkdir(parents=True, exist_ok=True)
+            if not self.exists():
+                write_whole(self.format_file, json.dumps({"format": FORMAT_VERSION}).encode() + b"\n")
+        except OSError as error:
+            raise DataDirectoryError(f"{self.root} cannot be written: {error.strerror}") from error
