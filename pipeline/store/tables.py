@@ -144,6 +144,7 @@ OPERATIONS = Table(
         _text("description", "Upstream description", nullable=True),
         _text("definition_sha256", "SHA-256 of the JCS text of the whole upstream definition"),
         _text("source_path", "File of the definition inside the trace set"),
+        _text("blob_sha256", "The blob that holds it"),
         _SNAPSHOT,
         _MANIFEST,
     ),
@@ -352,33 +353,36 @@ QUARANTINE = Table(
     "quarantine",
     "evidence",
     "A record or file that is held back now",
-    ("raw_sha256", "source_file", "source_line"),
+    ("scope", "source_file", "source_line", "raw_sha256"),
     (
+        _text("scope", "Trace set whose documents it is read with: its repository, else its source"),
+        _text("kind", "What the file is: definition, solution, workload or trace"),
         _text("source_file", "Path inside the trace set"),
         _bigint("source_line", "Line of the file, or place in its array, from 1; null: the whole file", nullable=True),
-        _bigint("byte_offset", "Where the record starts in its blob", nullable=True),
+        _bigint("byte_offset", "Where the record starts in its blob; null: the whole file", nullable=True),
         _bigint("size_bytes", "Size of the record or file in bytes"),
-        _text("raw_sha256", "SHA-256 of the bytes held back"),
-        _text("blob_sha256", "The blob that holds them", nullable=True),
+        _text("raw_sha256", "SHA-256 of the bytes held back; null where they could not be had", nullable=True),
+        _text("blob_sha256", "The blob that holds them, where they could be had", nullable=True),
+        _boolean("from_document", "The record was an array element or a whole-file object"),
         _text("reason", "Reason code"),
         _text("detail", "What is wrong, in a sentence"),
-        _text("repository", "Trace set that it belongs to, where known", nullable=True),
         _text("snapshot_id", "The snapshot in which it was read"),
-        _bigint("sequence", "The pull at which it was last tried with this outcome"),
+        _bigint("sequence", "The pull at which it came to this outcome"),
     ),
-    part_key=("raw_sha256", "source_file", "source_line", "reason", "detail"),
+    part_key=("source_file", "source_line", "raw_sha256", "reason", "sequence"),
 )
 
 RELEASES = Table(
     "releases",
     "evidence",
     "Something held back earlier that a later pull let in",
-    ("raw_sha256", "source_file", "source_line", "sequence"),
+    ("scope", "source_file", "source_line", "raw_sha256", "sequence"),
     (
-        _text("raw_sha256", "SHA-256 of the bytes that were held back"),
+        _text("scope", "Trace set that it belongs to: its repository, else its source"),
+        _text("kind", "What the file is: definition, solution, workload or trace"),
         _text("source_file", "Path inside the trace set"),
         _bigint("source_line", "Line of the file; null: the whole file", nullable=True),
-        _text("repository", "Trace set that it belongs to, where known", nullable=True),
+        _text("raw_sha256", "SHA-256 of the bytes that were held back, where they could be had", nullable=True),
         _text("snapshot_id", "The snapshot whose ingest let it in"),
         _bigint("sequence", "The pull at which it was let in"),
     ),
@@ -429,6 +433,7 @@ PROFILES = Table(
         _text("policy_version", "Version of its ranking rules"),
         _double("tie_band", "Latencies up to this multiple of a rank group's fastest share its rank"),
         _double("record_band", "A record falls only to a run faster than holder / this"),
+        _text("floor_model", "Floor model that its boards and records show: headroom-v1, ..."),
         _text("comment", "What it compares"),
     ),
 )
@@ -614,6 +619,17 @@ COVERAGE = Table(
     ),
 )
 
+META = Table(
+    "meta",
+    "derived",
+    "What this database was built from and by",
+    ("key",),
+    (
+        _text("key", "format_version, build_key, ..."),
+        _text("value", "Its value as text"),
+    ),
+)
+
 TABLES: tuple[Table, ...] = (
     SNAPSHOTS,
     SOURCE_FILES,
@@ -642,6 +658,7 @@ TABLES: tuple[Table, ...] = (
     RECORD_HISTORY,
     CURRENT_RECORDS,
     COVERAGE,
+    META,
 )
 
 EVIDENCE: tuple[Table, ...] = tuple(table for table in TABLES if table.stage == "evidence")

@@ -1,0 +1,237 @@
+"""``ingest``: pull a source, replay what is not ingested yet, publish."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pipeline
+from pipeline.errors import SourceError, UsageError
+from pipeline.ingest.replay import Replay
+from pipeline.ingest.report import IngestReport, IngestRequest
+from pipeline.ingest.state import HeldRow, State
+from pipeline.manifests import canonical_text, sha256_of
+from pipeline.normalize.adapter import Adapter
+from pipeline.normalize.flashinfer_bench import FlashInferBench
+from pipeline.sources.directory import DirectorySource, sample_source
+from pipeline.sources.listing import Kind, Progress, Source
+from pipeline.store import database
+from pipeline.store.blobs import BlobStore
+from pipeline.store.layout import FORMAT_VERSION, DataDirectory
+from pipeline.store.parts import Commit, part_files, read_commit, remove_uncommitted, write_commit
+from pipeline.store.snapshots import Snapshot, identify, read_snapshots, record_snapshot, remove_leftovers
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def _quiet(stage: str, done: int, total: int | None) -> None:
+    """Report no progress."""
+
+
+def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _quiet) -> IngestReport:
+    """Pull a source into a data directory and publish the warehouse.
+
+    Raises:
+        UsageError: the request does not make sense.
+        SourceError: the source cannot be read.
+        DataDirectoryError: the data directory cannot be used.
+    """
+    started = time.monotonic()
+    source = open_source(request)
+    adapter = FlashInferBench()
+    if request.dry_run:
+        return _dry_run(data, source, adapter, progress, started)
+    data.prepare()
+    blobs = BlobStore(data.blobs)
+    blobs.remove_temporaries()
+    remove_leftovers(data)
+    pull = source.pull(blobs, adapter, progress)
+    blobs.sync()
+    known = read_snapshots(data)
+    snapshot = record_snapshot(data, pull, known, datetime.now(UTC))
+    if request.rebuild:
+        _forget_derived(data)
+    replay = replay_missing(data, blobs, adapter, progress, wanted=snapshot)
+    published = publish(data, progress)
+    return _report(data, snapshot, replay, published=published, started=started)
+
+
+def open_source(request: IngestRequest) -> Source:
+    """Return the source that a request names.
+
+    Raises:
+        UsageError: options that do not go with the source, or are malformed.
+    """
+    if request.revision is not None and not _COMMIT.fullmatch(request.revision):
+        raise UsageError(f"--revision {request.revision} is no commit: give its 40 hex digits")
+    if request.repository is not None and not request.repository.startswith("https://"):
+        raise UsageError(f"--repository {request.repository} is no https URL")
+    if request.source == "sample":
+        if request.revision or request.repository or request.authors:
+            raise UsageError("the bundled sample takes no --revision, --repository or --author")
+        return sample_source()
+    root = Path(request.source).expanduser()
+    if not root.exists():
+        raise SourceError(f"no folder {request.source}: give 'sample' or the folder of a trace set")
+    return DirectorySource(
+        root, repository=request.repository, revision=request.revision, authors=tuple(sorted(set(request.authors)))
+    )
+
+
+def replay_missing(
+    data: DataDirectory, blobs: BlobStore, adapter: Adapter, progress: Progress, *, wanted: Snapshot | None = None
+) -> Replay | None:
+    """Ingest every snapshot that has no commit, in sequence; return the replay of the wanted one, if any."""
+    snapshots = read_snapshots(data)
+    done = _committed(data, snapshots)
+    remove_uncommitted(data, [commit for _, commit in done])
+    found = None
+    for snapshot in snapshots[len(done) :]:
+        replay = Replay(snapshot, State(data, done), blobs, adapter)
+        replay.run(progress)
+        commit = replay.commit(data)
+        write_commit(data, commit, snapshot)
+        done.append((snapshot, commit))
+        if wanted is not None and snapshot.snapshot_id == wanted.snapshot_id:
+            found = replay
+    return found
+
+
+def publish(data: DataDirectory, progress: Progress = _quiet) -> bool:
+    """Build ``warehouse.duckdb`` where it does not fit the commits and the policy; tell whether it was built."""
+    commits = [commit for _, commit in _committed(data, read_snapshots(data))]
+    build_key = _build_key(data, commits)
+    if database.built_with(data.database) == build_key:
+        return False
+    progress("publish", 0, None)
+    meta = {
+        "format_version": str(FORMAT_VERSION),
+        "build_key": build_key,
+        "kernelhouse_version": pipeline.__version__,
+        "policy_digest": database.policy_digest(),
+    }
+    database.build(part_files(data, commits), data.database, meta=meta)
+    return True
+
+
+def _committed(data: DataDirectory, snapshots: Sequence[Snapshot]) -> list[tuple[Snapshot, Commit]]:
+    """Return the snapshots that are ingested: the unbroken run from the first on."""
+    done = []
+    for snapshot in snapshots:
+        commit = read_commit(data, snapshot)
+        if commit is None:
+            break
+        done.append((snapshot, commit))
+    return done
+
+
+def _build_key(data: DataDirectory, commits: Sequence[Commit]) -> str:
+    return sha256_of(
+        canonical_text(
+            {
+                "format": FORMAT_VERSION,
+                "policy": database.policy_digest(),
+                "parts": [part.sha256 for commit in commits for part in commit.parts],
+            }
+        )
+    )
+
+
+def _forget_derived(data: DataDirectory) -> None:
+    """Remove parts and commits; the published warehouse stays until the new one is ready."""
+    if data.commits.exists():
+        shutil.rmtree(data.commits)
+    for folder in data.tables.iterdir():
+        if folder.is_dir():
+            shutil.rmtree(folder)
+
+
+def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Progress, started: float) -> IngestReport:
+    """Do everything but write: new blobs go to a scratch folder that is gone afterwards."""
+    data.check()
+    with tempfile.TemporaryDirectory(prefix="kernelhouse-") as scratch:
+        blobs = BlobStore(data.blobs, scratch=Path(scratch))
+        pull = source.pull(blobs, adapter, progress)
+        known = read_snapshots(data)
+        done = _committed(data, known)
+        now = datetime.now(UTC).replace(tzinfo=None)
+        snapshot = next((s for s in known if s.snapshot_id == identify(pull)), None) or Snapshot(
+            identify(pull), len(known) + 1, now, pull
+        )
+        replay = None
+        if all(snapshot.snapshot_id != committed.snapshot_id for committed, _ in done):
+            replay = Replay(snapshot, State(data, done), blobs, adapter)
+            replay.run(progress)
+        return _report(data, snapshot, replay, published=False, started=started, dry_run=True)
+
+
+def _report(
+    data: DataDirectory,
+    snapshot: Snapshot,
+    replay: Replay | None,
+    *,
+    published: bool,
+    started: float,
+    dry_run: bool = False,
+) -> IngestReport:
+    if replay is not None:
+        counts = Counter(replay.counts)
+        held, added, drift = replay.held, replay.collector.added, sum(replay.collector.drift.values())
+    else:
+        counts, held = _again(data, snapshot)
+        added, drift = Counter(), 0
+    return IngestReport(
+        snapshot_id=snapshot.snapshot_id,
+        sequence=snapshot.sequence,
+        source=snapshot.pull.source,
+        repository=snapshot.pull.repository,
+        revision=snapshot.pull.revision,
+        new_snapshot=replay is not None,
+        complete=snapshot.pull.complete,
+        files=len(snapshot.pull.files),
+        files_read=counts["files_read"],
+        files_unchanged=counts["files_unchanged"],
+        files_not_fetched=counts["files_not_fetched"],
+        files_quarantined=counts["files_quarantined"],
+        records=counts["records"],
+        added=counts["added"],
+        already_known=counts["already_known"],
+        duplicates=counts["duplicates"],
+        quarantined=counts["quarantined"],
+        freed=counts["freed"],
+        workload_records=counts["workload_records"],
+        operations_added=added["operations"],
+        workloads_added=added["workloads"],
+        implementations_added=added["implementations"],
+        runs_added=added["runs"],
+        drift=drift,
+        published=published,
+        dry_run=dry_run,
+        seconds=round(time.monotonic() - started, 3),
+        quarantine_reasons=dict(sorted(Counter(str(row.reason) for row in held.values()).items())),
+    )
+
+
+def _again(data: DataDirectory, snapshot: Snapshot) -> tuple[Counter[str], dict[tuple[str, str | None], HeldRow]]:
+    """Return the counts of a snapshot that is ingested already: nothing is read, what was added is known now."""
+    done = _committed(data, read_snapshots(data))
+    commit = next(commit for committed, commit in done if committed.snapshot_id == snapshot.snapshot_id)
+    held = State(data, done).held(snapshot.scope)
+    traces = {file.sha256 for file in snapshot.pull.files if file.kind is Kind.TRACE}
+    counts = Counter(commit.accounting)
+    counts["quarantined"] = sum(
+        (Kind.TRACE, sha256) in held
+        for blob, counted in commit.records.items()
+        if blob in traces
+        for sha256 in counted.held
+    )
+    counts["already_known"] = counts["records"] - counts["duplicates"] - counts["quarantined"]
+    counts["files_unchanged"] += counts["files_read"]
+    counts["files_read"] = counts["added"] = counts["freed"] = 0
+    return counts, held

@@ -1,0 +1,454 @@
+"""The ingest of one snapshot: from its blobs to parts and a commit, by nothing but evidence.
+
+Documents come first, then what earlier snapshots left held back for want of a document, then records.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from pipeline.errors import KernelhouseError
+from pipeline.ingest import rows
+from pipeline.ingest.catalog import Catalog
+from pipeline.ingest.collector import Collector
+from pipeline.ingest.state import HeldRow, State
+from pipeline.normalize.adapter import Adapter, Held, ReadRun, ReadWorkload
+from pipeline.normalize.operation import Project
+from pipeline.normalize.workload import NormalizedWorkload, Operation
+from pipeline.sources.listing import Kind, ListedFile, Progress
+from pipeline.store.blobs import BlobStore
+from pipeline.store.layout import DataDirectory
+from pipeline.store.parts import BlobRecords, Commit
+from pipeline.store.snapshots import Snapshot
+from pipeline.upstream.framing import Record, is_lfs_pointer
+from pipeline.upstream.held import HeldBackError, Reason
+
+BATCH_RECORDS = 2_000
+
+RETRIED = (Reason.UNKNOWN_DEFINITION, Reason.UNKNOWN_SOLUTION, Reason.UNBOUND_AXIS, Reason.AXIS_OUT_OF_RANGE)
+"""Reasons of records that another definition or solution can cure."""
+
+
+class AccountingError(KernelhouseError):
+    """Records or files went missing between reading and writing: a fault of this program."""
+
+
+class Replay:
+    """Ingests one snapshot on top of the state that the earlier ones left."""
+
+    def __init__(self, snapshot: Snapshot, state: State, blobs: BlobStore, adapter: Adapter) -> None:
+        self.snapshot = snapshot
+        self.state = state
+        self.blobs = blobs
+        self.adapter = adapter
+        self.collector = Collector(state.keys)
+        self.counts: Counter[str] = Counter()
+        self.held = state.held(snapshot.scope)
+        """What is held back of this trace set, kept up to date."""
+        self._first_seen = state.first_seen(snapshot, Kind.SOLUTION)
+        self._catalog = Catalog(self._load_operation)
+        for earlier in state.snapshots:
+            if earlier.scope == snapshot.scope:
+                self._catalog.apply(earlier, state)
+        self._catalog_changed = False
+        self._seen_records: set[str] = set()
+        self._seen_runs: set[str] = set()
+        self._freed: set[str] = set()
+        self._blob_records: dict[str, BlobRecords] = {}
+
+    def run(self, progress: Progress) -> None:
+        """Read everything that the snapshot brings.
+
+        Raises:
+            AccountingError: the counts do not add up.
+        """
+        by_kind: dict[Kind, list[ListedFile]] = {kind: [] for kind in Kind}
+        for file in self.snapshot.pull.files:
+            if file.failure is not None:
+                self._hold_file(file, Reason(file.failure.reason), file.failure.detail)
+            elif not file.kind.is_fetched:
+                self.counts["files_not_fetched"] += 1
+            else:
+                by_kind[file.kind].append(file)
+        self._read_definitions(by_kind[Kind.DEFINITION])
+        self._read_solutions(by_kind[Kind.SOLUTION])
+        self._retry_solutions({file.path for file in self.snapshot.pull.files})
+        self._retry_records()
+        files = [*by_kind[Kind.WORKLOAD], *by_kind[Kind.TRACE]]
+        read_before = self.state.read_blobs(self.snapshot.scope)
+        for done, file in enumerate(files):
+            progress("read", done, len(files))
+            self._read_record_file(file, read_before)
+        progress("read", len(files), len(files))
+        self.collector.add("snapshots", rows.snapshot_row(self.snapshot))
+        self.collector.extend("source_files", rows.source_file_rows(self.snapshot))
+        self._check()
+        self.collector.add("ingests", self.accounting())
+
+    def commit(self, data: DataDirectory) -> Commit:
+        """Write the parts and return the commit that names them."""
+        return Commit(
+            snapshot_id=self.snapshot.snapshot_id,
+            sequence=self.snapshot.sequence,
+            accounting={name: value for name, value in self.accounting().items() if isinstance(value, int)},
+            records=self._blob_records,
+            parts=self.collector.write(data, self.snapshot),
+        )
+
+    def accounting(self) -> rows.Row:
+        """Return the row of ``ingests``."""
+        counted = (
+            "files_read", "files_unchanged", "files_quarantined", "files_not_fetched", "records", "added",
+            "already_known", "duplicates", "quarantined", "workload_records", "freed",
+        )  # fmt: skip
+        return {
+            "sequence": self.snapshot.sequence,
+            "snapshot_id": self.snapshot.snapshot_id,
+            "files": len(self.snapshot.pull.files),
+            **{name: self.counts[name] for name in counted},
+        }
+
+    # Documents
+
+    def _read_definitions(self, files: Sequence[ListedFile]) -> None:
+        names: dict[str, str] = {}
+        for file in files:
+            blob = _sha256(file)
+            name = self.state.definitions.get(blob)
+            try:
+                operation = None
+                if name is None:
+                    operation = self._read_definition(file, blob)
+                    name = operation.name
+                if name in names:
+                    raise HeldBackError(
+                        Reason.DUPLICATE_DEFINITION, f"definition {name!r} is also in {names[name]}; that one counts"
+                    )
+            except HeldBackError as error:
+                self._hold_file(file, error.reason, error.detail)
+                continue
+            names[name] = file.path
+            self.counts["files_unchanged" if operation is None else "files_read"] += 1
+            self.state.definitions[blob] = name
+            self._catalog_changed |= self._catalog.bind_definition(name, blob, operation)
+            self._release_file(file.path)
+
+    def _read_definition(self, file: ListedFile, blob: str) -> Operation:
+        self._refuse_pointer(blob)
+        document = self.adapter.read_definition(self.blobs.read(blob), self._project(self.snapshot))
+        self.collector.add("operations", rows.operation_row(document.value, file.path, blob, self.snapshot))
+        self.collector.note_drift(file.path, document.drift)
+        return document.value.operation
+
+    def _read_solutions(self, files: Sequence[ListedFile]) -> None:
+        names: dict[str, str] = {}
+        for file in files:
+            blob = _sha256(file)
+            known = self.state.solutions.get(blob)
+            try:
+                name, digest = known or self._read_solution(file.path, blob)
+                if name in names:
+                    raise HeldBackError(
+                        Reason.DUPLICATE_SOLUTION, f"solution {name!r} is also in {names[name]}; that one counts"
+                    )
+            except HeldBackError as error:
+                self._hold_file(file, error.reason, error.detail)
+                continue
+            names[name] = file.path
+            self.counts["files_unchanged" if known else "files_read"] += 1
+            self.state.solutions[blob] = (name, digest)
+            self._catalog_changed |= self._catalog.bind_solution(name, digest)
+            self._release_file(file.path)
+
+    def _read_solution(self, path: str, blob: str) -> tuple[str, str]:
+        """Normalize a solution; it belongs to the revision at which this warehouse first saw its bytes."""
+        self._refuse_pointer(blob)
+        first = self._first_seen.get(blob, self.snapshot)
+        document = self.adapter.read_solution(self.blobs.read(blob), path, self._project(first), self._catalog)
+        solution = document.value
+        row = rows.implementation_row(solution, path, blob, self.adapter.license, self.snapshot)
+        self.collector.add("implementations", row)
+        self.collector.extend(
+            "artifacts", rows.source_artifact_rows(solution, blob, self.adapter.license, self.snapshot)
+        )
+        self.collector.note_drift(path, document.drift)
+        return solution.name, solution.manifest.digest
+
+    def _retry_solutions(self, listed: set[str]) -> None:
+        """Try the solutions of earlier snapshots again that wait for their definition."""
+        for row in [row for row in self.held.values() if row.reason == Reason.INVALID_SOLUTION]:
+            if row.source_line is not None or row.blob_sha256 is None or row.source_file in listed:
+                continue
+            try:
+                name, digest = self._read_solution(row.source_file, row.blob_sha256)
+            except HeldBackError:
+                continue
+            if self._catalog.has_solution(name):
+                continue
+            self.state.solutions[row.blob_sha256] = (name, digest)
+            self._catalog_changed |= self._catalog.bind_solution(name, digest)
+            self._release_file(row.source_file)
+
+    def _refuse_pointer(self, blob: str) -> None:
+        if is_lfs_pointer(self.blobs.path(blob)):
+            raise HeldBackError(
+                Reason.LFS_POINTER, "it is a Git LFS pointer, not the content; fetch the content (git lfs pull)"
+            )
+
+    def _load_operation(self, blob: str) -> Operation:
+        document = self.adapter.read_definition(self.blobs.read(blob), self._project(self.snapshot))
+        return document.value.operation
+
+    # Records
+
+    def _read_record_file(self, file: ListedFile, read_before: set[str]) -> None:
+        blob = _sha256(file)
+        if (counted := self._blob_records.get(blob)) is not None:
+            # The same content under a second path of this snapshot.
+            self._count_duplicates(file, counted.records)
+            self.counts["files_read"] += 1
+        elif blob in read_before and blob in self.state.records:
+            self._count_unchanged(file, blob)
+        elif is_lfs_pointer(self.blobs.path(blob)):
+            self._hold_file(file, Reason.LFS_POINTER, "it is a Git LFS pointer; fetch the content (git lfs pull)")
+            return
+        else:
+            before = Counter(self.counts)
+            held: set[str] = set()
+            read = self._read_runs if file.kind is Kind.TRACE else self._read_workloads
+            for batch in _batches(self.adapter.frame(self.blobs.path(blob), file.path)):
+                held |= read(batch, file.path, blob)
+            taken = self.counts - before
+            self._blob_records[blob] = BlobRecords(
+                taken["records"] + taken["workload_records"], taken["duplicates"], tuple(sorted(held))
+            )
+            self.counts["files_read"] += 1
+        self._release_file(file.path)
+
+    def _count_duplicates(self, file: ListedFile, records: int) -> None:
+        if file.kind is Kind.TRACE:
+            self.counts["records"] += records
+            self.counts["duplicates"] += records
+        else:
+            self.counts["workload_records"] += records
+
+    def _count_unchanged(self, file: ListedFile, blob: str) -> None:
+        """Account for a file read in an earlier ingest, without reading it again."""
+        counted = self._blob_records[blob] = self.state.records[blob]
+        self.counts["files_unchanged"] += 1
+        if file.kind is not Kind.TRACE:
+            self.counts["workload_records"] += counted.records
+            return
+        held = sum((Kind.TRACE, sha256) in self.held for sha256 in counted.held)
+        self.counts["records"] += counted.records
+        self.counts["duplicates"] += counted.duplicates
+        self.counts["quarantined"] += held
+        self.counts["already_known"] += counted.records - counted.duplicates - held
+
+    def _read_runs(self, batch: Sequence[Record], path: str, blob: str) -> set[str]:
+        """Take a batch of trace records; return the SHA-256 of those held back."""
+        self.counts["records"] += len(batch)
+        fresh = []
+        held = set()
+        observed = self.state.ledger.implementations([record.sha256 for record in batch])
+        for record in batch:
+            if record.sha256 in self._seen_records:
+                self.counts["duplicates"] += 1
+                continue
+            self._seen_records.add(record.sha256)
+            known = record.sha256 in self._freed or not self._catalog.ever.isdisjoint(observed.get(record.sha256, ()))
+            if known:
+                self.counts["already_known"] += 1
+            else:
+                fresh.append(record)
+        for outcome in self._outcomes(fresh):
+            if isinstance(outcome, Held):
+                self.counts["quarantined"] += 1
+                held.add(outcome.record.sha256)
+                self._hold_record(outcome, path, blob)
+            elif outcome.implementation_digest in observed.get(outcome.record.sha256, ()):
+                # Another trace set brought the same record and the same code: the observation is there already.
+                self.counts["already_known"] += 1
+                self._release_record(Kind.TRACE, outcome.record.sha256)
+            else:
+                self.counts["added"] += 1
+                self._release_record(Kind.TRACE, outcome.record.sha256)
+                self._add_run(outcome, path, blob, self.snapshot.snapshot_id)
+        return held
+
+    def _outcomes(self, records: Sequence[Record]) -> Iterable[ReadRun | Held]:
+        outcomes = self.adapter.read_runs(records, self._catalog)
+        runs = [outcome.run.digest for outcome in outcomes if isinstance(outcome, ReadRun)]
+        self._seen_runs |= self.state.ledger.known_runs(runs)
+        return outcomes
+
+    def _add_run(self, read: ReadRun, path: str, blob: str, snapshot_id: str) -> None:
+        add, snapshot = self.collector.add, self.snapshot
+        self._add_workload(read.benchmark, read.workload)
+        add("environments", rows.environment_row(read.environment, snapshot))
+        add("protocols", rows.protocol_row(read.protocol, snapshot))
+        add("observations", rows.observation_row(read, path, blob, snapshot_id))
+        if (log := rows.log_artifact_row(read, blob, self.adapter.license, snapshot)) is not None:
+            add("artifacts", log)
+        if read.run.digest not in self._seen_runs:
+            self._seen_runs.add(read.run.digest)
+            add("runs", rows.run_row(read, snapshot))
+            self.collector.extend("measurements", rows.measurement_rows(read))
+        self.collector.note_drift(path, read.drift)
+
+    def _read_workloads(self, batch: Sequence[Record], path: str, blob: str) -> set[str]:
+        """Take a batch of workload records; return the SHA-256 of those held back."""
+        self.counts["workload_records"] += len(batch)
+        held = set()
+        for outcome in self.adapter.read_workloads(batch, self._catalog):
+            if isinstance(outcome, Held):
+                held.add(outcome.record.sha256)
+                self._hold_record(outcome, path, blob)
+            else:
+                self._take_workload(outcome, path)
+        return held
+
+    def _take_workload(self, read: ReadWorkload, path: str) -> None:
+        self._release_record(Kind.WORKLOAD, read.record.sha256)
+        self._add_workload(read.benchmark, read.workload)
+        self.collector.note_drift(path, read.drift)
+
+    def _add_workload(self, benchmark: str, workload: NormalizedWorkload) -> None:
+        if self.collector.add("workloads", rows.workload_row(workload, self.snapshot)):
+            self.collector.extend("workload_tensors", rows.workload_tensor_rows(workload))
+        self.collector.add("workload_inputs", rows.workload_inputs_row(benchmark, workload, self.snapshot))
+
+    def _retry_records(self) -> None:
+        """Try the records of earlier ingests again that another definition or solution may cure."""
+        if not self._catalog_changed:
+            return
+        waiting = [row for row in self.held.values() if row.source_line is not None and row.reason in RETRIED]
+        for row in waiting:
+            record = Record(
+                line=row.source_line or 0,
+                offset=row.byte_offset or 0,
+                size=row.size_bytes,
+                sha256=row.raw_sha256 or "",
+                raw=self.blobs.read(row.blob_sha256 or "", row.byte_offset or 0, row.size_bytes),
+                from_document=row.from_document,
+            )
+            self._retry_record(row, record)
+
+    def _retry_record(self, row: HeldRow, record: Record) -> None:
+        blob = row.blob_sha256 or ""
+        outcome: ReadRun | ReadWorkload | Held
+        if self.adapter.kind_of(row.source_file) is Kind.TRACE:
+            (outcome,) = self._outcomes([record])
+        else:
+            (outcome,) = self.adapter.read_workloads([record], self._catalog)
+        if isinstance(outcome, Held):
+            self._hold_record(outcome, row.source_file, blob)
+            return
+        self.counts["freed"] += 1
+        self._freed.add(record.sha256)
+        if isinstance(outcome, ReadWorkload):
+            self._take_workload(outcome, row.source_file)
+            return
+        self._release_record(Kind.TRACE, record.sha256)
+        observed = self.state.ledger.implementations([record.sha256])
+        if outcome.implementation_digest not in observed.get(record.sha256, ()):
+            self._add_run(outcome, row.source_file, blob, row.snapshot_id)
+
+    # Quarantine
+
+    def _hold_record(self, held: Held, path: str, blob: str) -> None:
+        record = held.record
+        self._hold(
+            HeldRow(
+                scope=self.snapshot.scope,
+                kind=self.adapter.kind_of(path),
+                source_file=path,
+                source_line=record.line,
+                byte_offset=record.offset,
+                size_bytes=record.size,
+                raw_sha256=record.sha256,
+                blob_sha256=blob,
+                from_document=record.from_document,
+                reason=held.reason,
+                detail=held.detail,
+                snapshot_id=self.snapshot.snapshot_id,
+            )
+        )
+
+    def _hold_file(self, file: ListedFile, reason: Reason, detail: str) -> None:
+        self.counts["files_quarantined"] += 1
+        self._hold(
+            HeldRow(
+                scope=self.snapshot.scope,
+                kind=file.kind,
+                source_file=file.path,
+                source_line=None,
+                byte_offset=None,
+                size_bytes=file.size_bytes,
+                raw_sha256=file.sha256,
+                blob_sha256=file.sha256 if file.fetched else None,
+                from_document=False,
+                reason=reason,
+                detail=detail,
+                snapshot_id=self.snapshot.snapshot_id,
+            )
+        )
+
+    def _hold(self, row: HeldRow) -> None:
+        known = self.held.get(row.identity)
+        if known is None or known.content != row.content:
+            self.held[row.identity] = row
+            self.collector.add("quarantine", row.as_row() | {"sequence": self.snapshot.sequence})
+
+    def _release_record(self, kind: Kind, raw_sha256: str) -> None:
+        self._release((kind, raw_sha256))
+
+    def _release_file(self, path: str) -> None:
+        self._release(("file", path))
+
+    def _release(self, identity: tuple[str, str | None]) -> None:
+        row = self.held.pop(identity, None)
+        if row is not None:
+            self.collector.add(
+                "releases",
+                {
+                    "scope": row.scope,
+                    "kind": row.kind,
+                    "source_file": row.source_file,
+                    "source_line": row.source_line,
+                    "raw_sha256": row.raw_sha256,
+                    "snapshot_id": self.snapshot.snapshot_id,
+                    "sequence": self.snapshot.sequence,
+                },
+            )
+
+    # Accounting
+
+    def _check(self) -> None:
+        counts = self.counts
+        outcomes = ("added", "already_known", "duplicates", "quarantined")
+        if counts["records"] != sum(counts[name] for name in outcomes):
+            raise AccountingError(
+                f"records do not add up in pull {self.snapshot.sequence}: {dict(counts)}; report this"
+            )
+        files = ("files_read", "files_unchanged", "files_quarantined", "files_not_fetched")
+        if len(self.snapshot.pull.files) != sum(counts[name] for name in files):
+            raise AccountingError(f"files do not add up in pull {self.snapshot.sequence}: {dict(counts)}; report this")
+
+    @staticmethod
+    def _project(snapshot: Snapshot) -> Project:
+        return Project(snapshot.pull.repository, snapshot.pull.revision)
+
+
+def _sha256(file: ListedFile) -> str:
+    if file.sha256 is None:
+        raise AccountingError(f"{file.path} is listed as fetched but has no SHA-256; report this")
+    return file.sha256
+
+
+def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+    iterator = iter(records)
+    while batch := list(islice(iterator, BATCH_RECORDS)):
+        yield batch
