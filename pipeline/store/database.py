@@ -1,0 +1,187 @@
+"""The published database: evidence parts and the policy of ``warehouse/*.sql``, built aside and renamed into place.
+
+The live file is never opened for writing, so readers are never blocked and never see half a build.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+
+from pipeline.errors import DataDirectoryError
+from pipeline.store.files import TEMPORARY, appearing
+from pipeline.store.tables import EVIDENCE, META, TABLES, Table, table
+
+_MEMORY_LIMIT = "2GB"
+"""What a build may hold before it spills to disk beside the target; a million runs stay below it."""
+
+_MOST_THREADS = 4
+"""Each thread holds its own buffers: more of them cost memory sooner than they save time."""
+
+
+def warehouse_folder() -> Path:
+    """Return the folder of the policy SQL: inside an installed wheel, else of the checkout."""
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "_data" / "warehouse", package.parent / "warehouse"):
+        if folder.is_dir():
+            return folder
+    raise DataDirectoryError(f"the policy SQL is missing beside {package}: install kernelhouse again")
+
+
+def policy_digest() -> str:
+    """Return the digest of everything but the evidence that decides a build: SQL, peaks and table declarations."""
+    folder = warehouse_folder()
+    digest = hashlib.sha256()
+    for path in (*_policies(), *sorted(folder.glob("peaks/*.csv"))):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
+        digest.update(content)
+    for declared in TABLES:
+        digest.update("\n".join(declaration(declared)).encode())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def build(parts: Mapping[str, Sequence[Path]], target: Path, *, meta: Mapping[str, str]) -> None:
+    """Build the database from the Parquet parts of each evidence table and rename it onto ``target``.
+
+    ``meta`` becomes the rows of the table ``meta``. One build at a time for a target: the caller holds the data
+    directory. Whatever fails, ``target`` stays as it was and nothing is left beside it; DataDirectoryError where
+    a part does not fit its declaration.
+    """
+    _remove_leftovers(target)
+    try:
+        with appearing(target) as aside, closing(duckdb.connect(str(aside))) as connection:
+            _fill(connection, parts, meta)
+    except duckdb.Error as error:
+        what = f"{target} cannot be written ({_sentence(error)})"
+        raise DataDirectoryError(f"{what}: free disk space or choose another data directory") from error
+    finally:
+        _remove_leftovers(target)
+
+
+def built_with(path: Path) -> str | None:
+    """Return the build key of a published database; None where there is none, or none that can be read."""
+    try:
+        with closing(connect(path)) as connection:
+            row = connection.execute(f"SELECT value FROM {META.name} WHERE key = 'build_key'").fetchone()
+    except (DataDirectoryError, duckdb.Error):
+        return None
+    return str(row[0]) if row else None
+
+
+def connect(path: Path) -> duckdb.DuckDBPyConnection:
+    """Open a published database for reading only, in UTC, cut off from files and network, and locked so.
+
+    An open connection keeps the build that it opened, and so does a second one to the same path in the same process.
+    DataDirectoryError where there is no warehouse yet, or none that can be read.
+    """
+    if not path.is_file():
+        raise DataDirectoryError(f"no warehouse in {path.parent}: run kernelhouse ingest first")
+    try:
+        connection = duckdb.connect(str(path), read_only=True, config={"python_enable_replacements": "false"})
+    except duckdb.Error as error:
+        what = f"{path} cannot be read ({_sentence(error)})"
+        raise DataDirectoryError(f"{what}: run kernelhouse ingest --rebuild") from error
+    # Connections of one process to one file share their settings: a second one finds them made and locked.
+    if connection.execute("SELECT current_setting('lock_configuration')").fetchone() == (False,):
+        connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def _fill(connection: duckdb.DuckDBPyConnection, parts: Mapping[str, Sequence[Path]], meta: Mapping[str, str]) -> None:
+    """Make every table: evidence straight from its parts first, then the policies in the order of their numbers."""
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET preserve_insertion_order = false")
+    connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
+    connection.execute(f"SET threads = {min(_MOST_THREADS, os.cpu_count() or 1)}")
+    connection.execute(f"SET VARIABLE warehouse = {_literal(_unglobbed(warehouse_folder()))}")
+    for declared in TABLES:
+        for statement in declaration(declared):
+            connection.execute(statement)
+    for declared in EVIDENCE:
+        _run(connection, declared, _parts_view(declared, parts.get(declared.name, ())))
+    policies = [(_policy_table(path), path.read_text(encoding="utf-8")) for path in _policies()]
+    governed = {declared for declared, _ in policies}
+    straight = [(declared, f"FROM parts_{declared.name}") for declared in EVIDENCE if declared not in governed]
+    for declared, select in (*straight, *policies):
+        _run(connection, declared, f"INSERT INTO {declared.name} BY NAME\n{select}")
+    for key in sorted(meta):
+        connection.execute(f"INSERT INTO {META.name} VALUES (?, ?)", (key, meta[key]))
+    connection.execute("CHECKPOINT")  # closing would swallow a failure and leave rows in the .wal
+
+
+def _run(connection: duckdb.DuckDBPyConnection, declared: Table, statement: str) -> None:
+    """Run a statement that reads evidence for a table; DataDirectoryError naming it where the evidence does not fit."""
+    try:
+        connection.execute(statement)
+    except duckdb.Error as error:
+        what = f"the table {declared.name} cannot be built ({_sentence(error)})"
+        raise DataDirectoryError(f"{what}: run kernelhouse ingest --rebuild") from error
+
+
+def _policies() -> list[Path]:
+    """Return the SQL files in the order of their numbers."""
+    return sorted(warehouse_folder().glob("[0-9][0-9]_*.sql"))
+
+
+def _policy_table(path: Path) -> Table:
+    """Return the table that ``NN_<table>.sql`` fills."""
+    return table(path.stem.partition("_")[2])
+
+
+def declaration(declared: Table) -> Iterator[str]:
+    """Yield the statements that make a table as declared, with a comment on it and on each column."""
+    columns = ", ".join(
+        f'"{column.name}" {column.type.value}{"" if column.nullable else " NOT NULL"}' for column in declared.columns
+    )
+    yield f"CREATE TABLE {declared.name} ({columns})"
+    yield f"COMMENT ON TABLE {declared.name} IS {_literal(declared.comment)}"
+    for column in declared.columns:
+        yield f'COMMENT ON COLUMN {declared.name}."{column.name}" IS {_literal(column.comment)}'
+
+
+def _parts_view(declared: Table, files: Sequence[Path]) -> str:
+    """Return the statement that makes ``parts_<table>``: the rows of its parts in the declared types."""
+    if files:
+        paths = ", ".join(_literal(_unglobbed(path)) for path in files)
+        columns = ", ".join(
+            f'CAST("{column.name}" AS {column.type.value}) AS "{column.name}"' for column in declared.part_columns
+        )
+        rows = f"SELECT {columns} FROM read_parquet([{paths}], union_by_name = true, hive_partitioning = false)"
+    else:
+        columns = ", ".join(f'NULL::{column.type.value} AS "{column.name}"' for column in declared.part_columns)
+        rows = f"SELECT {columns} WHERE false"
+    return f"CREATE TEMP VIEW parts_{declared.name} AS {rows}"
+
+
+def _literal(text: str) -> str:
+    """Return a text as an SQL literal: neither comments nor table functions of a view take parameters."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _unglobbed(path: Path) -> str:
+    """Return a path that DuckDB's file functions take for itself, not for a pattern."""
+    return re.sub(r"([*?\[])", r"[\1]", str(path))
+
+
+def _sentence(error: duckdb.Error) -> str:
+    """Return the first line of what DuckDB says."""
+    return str(error).partition("\n")[0].rstrip(". ")
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove what a build of the target left beside it: database, write-ahead log, spill folder."""
+    for leftover in target.parent.glob(f"{TEMPORARY}*-{target.name}*"):
+        if leftover.is_dir():
+            shutil.rmtree(leftover)
+        else:
+            leftover.unlink(missing_ok=True)

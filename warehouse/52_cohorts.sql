@@ -1,0 +1,64 @@
+-- Cohorts, baseline-v1: a cohort is unbeaten while a baseline is (or equals) its fastest ranked run, beaten when
+-- another run is faster, none where no baseline is ranked. Latencies are compared inside the cohort, never with the
+-- reference, which is measured anew in each run and drifts.
+WITH members AS (
+    SELECT
+        profile,
+        cohort_key,
+        any_value(operation_digest) AS operation_digest,
+        any_value(workload_digest) AS workload_digest,
+        any_value(environment_digest) AS environment_digest,
+        any_value(protocol_digest) AS protocol_digest,
+        any_value(primary_statistic) FILTER (latency_ns IS NOT NULL) AS statistic,
+        count(*) AS runs,
+        min(observed_at) AS first_observed_at,
+        max(observed_at) AS last_observed_at
+    FROM cohort_runs
+    JOIN runs USING (run_digest)
+    GROUP BY profile, cohort_key
+),
+
+boards AS (
+    SELECT
+        profile,
+        cohort_key,
+        count(*) AS results,
+        arg_min(run_digest, (latency_ns, position)) AS best_run_digest,
+        min(latency_ns) AS best_latency_ns,
+        min(latency_ns) FILTER (role = 'baseline') AS baseline_latency_ns
+    FROM leaderboard
+    GROUP BY profile, cohort_key
+)
+
+SELECT
+    members.profile,
+    members.cohort_key,
+    operation.name AS operation,
+    operation.operation_digest,
+    workload.workload_digest,
+    operation.family,
+    workload.axes,
+    environment.hardware,
+    environment.name AS environment,
+    environment.environment_digest,
+    protocol.name AS protocol,
+    protocol.protocol_digest,
+    coalesce('latency:' || statistic || ':ns', 'none') AS metric,
+    coalesce(results, 0) AS results,
+    runs,
+    best_run_digest,
+    best_latency_ns,
+    CASE
+        WHEN baseline_latency_ns IS NULL THEN 'none'
+        WHEN baseline_latency_ns = best_latency_ns THEN 'unbeaten'
+        ELSE 'beaten'
+    END AS baseline_state,
+    baseline_latency_ns,
+    first_observed_at,
+    last_observed_at
+FROM members
+LEFT JOIN boards USING (profile, cohort_key)
+JOIN operations AS operation USING (operation_digest)
+JOIN workloads AS workload USING (workload_digest)
+JOIN environments AS environment USING (environment_digest)
+JOIN protocols AS protocol USING (protocol_digest)
