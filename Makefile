@@ -1,0 +1,65 @@
+# One command each; `make help` lists them. The only needs: Python 3.11 or newer, make, and a package index.
+
+PYTHON ?= python3.13 python3.12 python3.11 python3
+VENV ?= .venv
+DATA ?= data
+PYTEST_ARGS ?= -m "not slow"
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test lint lock clean
+
+help: ## Say what can be made
+	@sed -nE 's/^([a-z]+):[^#]*## (.*)/make \1	\2/p' $(MAKEFILE_LIST)
+	@echo 'Variables: PYTHON (interpreters to try), VENV, DATA (data directory), PYTEST_ARGS'
+
+run: $(VENV)/run.stamp ## Ingest the bundled sample into ./data and show a leaderboard
+	$(BIN)/kernelhouse ingest sample --data $(DATA)
+	$(BIN)/kernelhouse leaderboard grouped_gemm_fp8_fp4_m_masked_g4_n2048_k2048 --data $(DATA)
+
+test: $(VENV)/dev.stamp ## Run the tests (all of them: make test PYTEST_ARGS=)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/dev.stamp ## Check style, types and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+clean: ## Remove what make and the tools made; ./data stays
+	rm -rf $(VENV) dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+
+# The first of the interpreters in PYTHON that is new enough. A name alone proves nothing: it may be a shim.
+$(BIN)/python:
+	@for python in $(PYTHON); do \
+	    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        exec "$$python" -m venv $(VENV); \
+	    fi; \
+	done; \
+	echo 'No Python 3.11 or newer among: $(PYTHON). Install one, or name it: make PYTHON=/path/to/python3 ...' >&2; \
+	exit 1
+
+# Build tools are pinned in run.txt too, so installing the project itself downloads nothing.
+$(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(BIN)/python
+	$(PIP) install --require-hashes -r requirements/run.txt
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
+	$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+# Locked on the oldest Python that is supported: what a newer one needs is a subset of that.
+LOCK := CUSTOM_COMPILE_COMMAND='make lock' $(VENV)-lock/bin/pip-compile --quiet --upgrade --generate-hashes \
+    --allow-unsafe --strip-extras --build-deps-for editable --annotation-style line \
+    --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
+
+lock: ## Pin the newest versions in requirements/ (needs python3.11)
+	python3.11 -m venv --clear $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip --disable-pip-version-check --quiet install pip-tools
+	$(LOCK) --output-file requirements/run.txt pyproject.toml
+	$(LOCK) --output-file requirements/dev.txt --constraint requirements/run.txt --extra test --extra lint pyproject.toml
+	rm -rf $(VENV)-lock
