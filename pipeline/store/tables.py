@@ -388,6 +388,21 @@ RELEASES = Table(
     ),
 )
 
+PRESENCE = Table(
+    "presence",
+    "evidence",
+    "A record that a complete pull of its repository no longer had, or had again",
+    ("observation_sha256", "sequence"),
+    (
+        _text("observation_sha256", "SHA-256 of the bytes of the record"),
+        _text("scope", "Trace set whose pull tells: its repository"),
+        _text("event", "withdrawn or reinstated"),
+        _text("snapshot_id", "The pull that tells"),
+        _bigint("sequence", "Its place in the order of pulls"),
+        _timestamp("at", "When it was pulled, UTC"),
+    ),
+)
+
 DRIFT = Table(
     "drift",
     "evidence",
@@ -646,6 +661,7 @@ TABLES: tuple[Table, ...] = (
     ARTIFACTS,
     QUARANTINE,
     RELEASES,
+    PRESENCE,
     DRIFT,
     INGESTS,
     PROFILES,
