@@ -7,10 +7,12 @@ as outcomes, so that an adapter is free to work through a batch in columns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
+
+import pyarrow as pa
 
 from pipeline.manifests import BenchmarkProtocol, BenchmarkRun, ExecutionEnvironment
 from pipeline.normalize.implementation import NormalizedSolution
@@ -83,6 +85,67 @@ class ReadRun:
     drift: Counter[str] = field(default_factory=Counter)
 
 
+RUN_COLUMNS = pa.schema(
+    [
+        pa.field(name, kind)
+        for kind, names in (
+            (pa.int32(), ("place",)),
+            (
+                pa.string(),
+                (
+                    "run_digest", "operation_digest", "workload_digest", "implementation_digest", "protocol_digest",
+                    "environment_digest", "comparison_key", "source", "benchmark", "status", "hardware",
+                    "primary_statistic", "log_digest", "manifest", "workload_uuid", "inputs_sha256",
+                ),
+            ),
+            (pa.int64(), ("latency_ns", "log_size_bytes")),
+            (
+                pa.float64(),
+                ("reference_latency_ms", "speedup_factor", "max_absolute_error", "max_relative_error"),
+            ),
+            (pa.timestamp("us"), ("observed_at",)),
+            (pa.bool_(), ("timezone_assumed", "error_not_finite")),
+        )
+        for name in names
+    ]
+)  # fmt: skip
+"""What a batch of runs read in columns says, a row a run; ``place`` is the place of its record in the batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunGroup:
+    """What many runs share, so that it is normalized once."""
+
+    number: int
+    """Another for each group of a reader."""
+    benchmark: str
+    workload: NormalizedWorkload
+    environment: ExecutionEnvironment
+    protocol: BenchmarkProtocol
+
+
+@dataclass(frozen=True, slots=True)
+class RunBatch:
+    """A batch of trace records read in columns, as far as they fit."""
+
+    places: Sequence[int]
+    """Places in the batch of the records that fit."""
+    groups: Sequence[RunGroup]
+    """The group of each of them."""
+    rest: Sequence[int]
+    """Places of the records that do not fit: the one-by-one path decides on them."""
+    runs: Callable[[], pa.Table]
+    """Work out the runs that fit, as :data:`RUN_COLUMNS`, in their order; one batch at a time, in any thread."""
+
+
+class RunReader(Protocol):
+    """Reads the trace records of one snapshot in columns."""
+
+    def read(self, records: Sequence[Record]) -> RunBatch:
+        """Read a batch of trace records; what it says of a record is what the one-by-one path would say."""
+        ...
+
+
 class Catalog(Protocol):
     """The definitions and solutions that records are read with."""
 
@@ -115,6 +178,10 @@ class Adapter(Listing, Protocol):
 
     def read_runs(self, records: Sequence[Record], catalog: Catalog) -> list[ReadRun | Held]:
         """Normalize a batch of trace records, one outcome each, in their order."""
+        ...
+
+    def columns(self, catalog: Catalog) -> RunReader:
+        """Return a reader of trace records in columns, for as long as the catalog stays as it is."""
         ...
 
     def read_workloads(self, records: Sequence[Record], catalog: Catalog) -> list[ReadWorkload | Held]:

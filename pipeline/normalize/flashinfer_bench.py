@@ -18,6 +18,7 @@ from pipeline.normalize.environment import normalize_environment
 from pipeline.normalize.implementation import LICENSE, NormalizedSolution, normalize_implementation
 from pipeline.normalize.operation import Project, normalize_operation
 from pipeline.normalize.protocol import FLASHINFER_BENCH_PROTOCOL
+from pipeline.normalize.run_columns import ColumnReader
 from pipeline.normalize.run import SOURCE, finite, normalize_run, read_outcome
 from pipeline.normalize.workload import NormalizedWorkload, Operation, check_axes
 from pipeline.sources.listing import Kind
@@ -117,6 +118,14 @@ class FlashInferBench:
         """Normalize trace records one by one: the reference for every faster path."""
         return [_guarded(record, lambda record: self._run(record, catalog)) for record in records]
 
+    def columns(self, catalog: Catalog) -> ColumnReader:
+        """Return a reader of trace records in columns."""
+        return ColumnReader(
+            catalog,
+            read_workload=lambda record: _guarded(record, lambda record: self._workload(record, catalog)),
+            read_environment=lambda record: _guarded(record, self._read_environment),
+        )
+
     def read_workloads(self, records: Sequence[Record], catalog: Catalog) -> list[ReadWorkload | Held]:
         """Normalize workload records one by one."""
         return [_guarded(record, lambda record: self._workload(record, catalog)) for record in records]
@@ -173,6 +182,11 @@ class FlashInferBench:
         trace, parsed = _read_trace(record)
         workload = self._normalized(_operation(trace, catalog), trace.workload)
         return ReadWorkload(record, trace.definition, workload, _with_legacy(parsed))
+
+    def _read_environment(self, record: Record) -> Document[ExecutionEnvironment]:
+        trace, parsed = _read_trace(record)
+        assert trace.evaluation is not None  # noqa: S101 - made to hold an environment
+        return Document(self._environment(trace.evaluation.environment), _with_legacy(parsed))
 
     def _normalized(self, operation: Operation, workload: upstream.Workload) -> NormalizedWorkload:
         """Return the WorkloadCase of a workload; many records share few of them."""

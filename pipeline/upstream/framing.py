@@ -9,9 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 MAX_RECORD_BYTES = 16 * 2**20
 """A longer record is held back as LINE_TOO_LONG."""
@@ -22,8 +21,7 @@ MAX_DOCUMENT_BYTES = 256 * 2**20
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """The bytes of one record, without its line end, and where they lie."""
 
     line: int

@@ -1,0 +1,449 @@
+"""FlashInfer-Bench traces in columns: the runs of a batch of records at once.
+
+A record *fits* when it has exactly the fields that the harness writes, in their types, and nothing to think about: no
+unknown field, no legacy form, a plain timestamp, documents that are known. msgspec proves that while it decodes.
+Every other record is left to the one-by-one path, which alone knows reasons.
+
+No rule is restated here. What many records share (workload, environment) is read by the one-by-one path, once. What
+varies is put into the text of a manifest that the one-by-one path made of placeholders, once for each combination of
+a status with the values that are there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from typing import Any, Literal
+
+import duckdb
+import msgspec
+import pyarrow as pa
+from pydantic import ValidationError
+
+from pipeline.manifests import ExecutionEnvironment, canonical_text, sha256_of
+from pipeline.manifests.canonical import identity_text
+from pipeline.manifests.columns import create_macros
+from pipeline.manifests.keys import comparison_key, metric_key
+from pipeline.manifests.scalars import SAFE_INTEGER
+from pipeline.normalize.adapter import RUN_COLUMNS, Catalog, Document, Held, ReadWorkload, RunBatch, RunGroup
+from pipeline.normalize.measures import Instant, nanoseconds
+from pipeline.normalize.protocol import FLASHINFER_BENCH_PROTOCOL
+from pipeline.normalize.run import SOURCE, STATUSES, Outcome, normalize_run, run_name
+from pipeline.upstream import documents as upstream
+from pipeline.upstream.framing import Record
+
+_Number = float | Literal["Infinity", "-Infinity", "NaN"] | None
+
+
+class _Fitting(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A part of a record that fits: the fields of its model in ``upstream.documents``, with what they may hold here."""
+
+
+class _Correctness(_Fitting):
+    max_relative_error: _Number = None
+    max_absolute_error: _Number = None
+    extra: None = None
+
+
+class _Performance(_Fitting):
+    latency_ms: float | None = None
+    reference_latency_ms: _Number = None
+    speedup_factor: _Number = None
+    profile: None = None
+
+
+class _Evaluation(_Fitting):
+    status: str
+    environment: msgspec.Raw
+    timestamp: str
+    log: str | None = None
+    correctness: _Correctness | None = None
+    performance: _Performance | None = None
+
+
+class _Trace(_Fitting):
+    definition: str
+    workload: msgspec.Raw
+    solution: str
+    evaluation: _Evaluation
+
+
+_NOTHING_FOUND = _Correctness()
+_NOT_TIMED = _Performance()
+
+_TIMESPECS = {19: "seconds", 23: "milliseconds", 26: "microseconds"}
+"""Lengths of the timestamps that fit: a date and a time as ``isoformat`` writes them."""
+
+_LEAST_MS, _MOST_MS = 1e-6, SAFE_INTEGER / 1e7
+"""Latencies outside, which no kernel has, are left to the one-by-one path, which knows the limits."""
+
+_CACHE_SIZE = 20_000
+"""How many groups, and workloads, are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A status, with which of the values that a record may have are there."""
+
+    number: int
+    status: str
+    timed: bool
+    statistic: str | None
+    metric: str
+    error_not_finite: bool
+    manifest: str
+    """SQL for the text of the manifest."""
+    identity: str
+    """SQL for the text that its digest is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Group(RunGroup):
+    """What records of one workload, environment, solution and shape share."""
+
+    solution: str
+    implementation: str
+    comparison_key: str
+    shape: _Shape
+
+
+class ColumnReader:
+    """Reads the trace records of one snapshot in columns."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        read_workload: Callable[[Record], ReadWorkload | Held],
+        read_environment: Callable[[Record], Document[ExecutionEnvironment] | Held],
+    ) -> None:
+        """Read with the documents of a catalog; the functions read what records share from a record that holds it."""
+        self._catalog = catalog
+        self._read_workload = read_workload
+        self._read_environment = read_environment
+        self._decode = msgspec.json.Decoder(_Trace).decode
+        self._workloads: dict[tuple[str, bytes], ReadWorkload | None] = {}
+        self._environments: dict[bytes, ExecutionEnvironment | None] = {}
+        self._shapes: dict[tuple[Any, ...], _Shape | None] = {}
+        self._groups: dict[tuple[Any, ...], _Group | None] = {}
+        self._numbers = count()
+        self._connection = duckdb.connect(config={"python_enable_replacements": "false"})
+        create_macros(self._connection)
+
+    def read(self, records: Sequence[Record]) -> RunBatch:
+        """Read a batch of trace records."""
+        decode, groups = self._decode, self._groups
+        rest: list[int] = []
+        members: list[_Group] = []
+        places: list[int] = []
+        timestamps: list[str] = []
+        zones: list[bool] = []
+        logs: list[str | None] = []
+        values: list[tuple[_Number, ...]] = []
+        for place, record in enumerate(records):
+            try:
+                trace = decode(record.raw or b"")
+            except (msgspec.DecodeError, RecursionError):
+                rest.append(place)
+                continue
+            evaluation = trace.evaluation
+            performance = evaluation.performance or _NOT_TIMED
+            correctness = evaluation.correctness or _NOTHING_FOUND
+            latency_ms = performance.latency_ms
+            value = (
+                latency_ms,
+                performance.reference_latency_ms,
+                performance.speedup_factor,
+                correctness.max_absolute_error,
+                correctness.max_relative_error,
+            )
+            timestamp = evaluation.timestamp
+            if zone := timestamp.endswith("Z"):
+                timestamp = timestamp[:-1]
+            key = (
+                trace.definition,
+                bytes(trace.workload),
+                bytes(evaluation.environment),
+                trace.solution,
+                evaluation.status,
+                evaluation.correctness is not None,
+                not evaluation.log,
+                *map(type, value),
+            )
+            group = groups[key] if key in groups else self._add_group(key)
+            if (
+                group is None
+                or record.from_document
+                or not _is_plain(timestamp)
+                or (latency_ms is not None and not _LEAST_MS < latency_ms < _MOST_MS)
+                or (0.0 in value and _has_negative_zero(value))
+            ):
+                rest.append(place)
+                continue
+            places.append(place)
+            members.append(group)
+            timestamps.append(timestamp)
+            zones.append(zone)
+            logs.append(evaluation.log or None)
+            values.append(value)
+        return RunBatch(places, members, rest, lambda: self._runs(places, members, timestamps, zones, logs, values))
+
+    def _add_group(self, key: tuple[Any, ...]) -> _Group | None:
+        """Find out what records with such a key share; None where they do not fit."""
+        if len(self._groups) >= _CACHE_SIZE:
+            self._groups.clear()
+        group = self._groups[key] = self._group(*key)
+        return group
+
+    def _group(
+        self, definition: str, workload_text: bytes, environment_text: bytes, solution: str, *shape_key: Any
+    ) -> _Group | None:
+        shape = self._shape(shape_key)
+        environment = self._environment(environment_text)
+        implementation = self._catalog.implementation(solution)
+        operation = self._catalog.operation(definition)
+        if shape is None or environment is None or implementation is None or operation is None:
+            return None
+        read = self._workload(definition, workload_text)
+        if read is None:
+            return None
+        workload, protocol = read.workload, FLASHINFER_BENCH_PROTOCOL
+        return _Group(
+            number=next(self._numbers),
+            benchmark=definition,
+            workload=workload,
+            environment=environment,
+            protocol=protocol,
+            solution=solution,
+            implementation=implementation,
+            comparison_key=comparison_key(
+                operation=operation.digest,
+                workload=workload.manifest.digest,
+                protocol=protocol.digest,
+                environment=environment.digest,
+                correctness=workload.correctness_key,
+                metric=shape.metric,
+            ),
+            shape=shape,
+        )
+
+    def _workload(self, definition: str, text: bytes) -> ReadWorkload | None:
+        key = definition, text
+        if key not in self._workloads:
+            if len(self._workloads) >= _CACHE_SIZE:
+                self._workloads.clear()
+            read = self._read_workload(_record(b'{"definition":%b,"workload":%b}' % (_json(definition), text)))
+            self._workloads[key] = None if isinstance(read, Held) or read.drift else read
+        return self._workloads[key]
+
+    def _environment(self, text: bytes) -> ExecutionEnvironment | None:
+        if text not in self._environments:
+            if len(self._environments) >= _CACHE_SIZE:
+                self._environments.clear()
+            evaluation = b'{"status":"","timestamp":"","environment":%b}' % text
+            workload = b'{"axes":{},"uuid":"-"}'
+            read = self._read_environment(
+                _record(b'{"definition":"-","workload":%b,"evaluation":%b}' % (workload, evaluation))
+            )
+            self._environments[text] = None if isinstance(read, Held) or read.drift else read.value
+        return self._environments[text]
+
+    def _shape(self, key: tuple[Any, ...]) -> _Shape | None:
+        if key not in self._shapes:
+            self._shapes[key] = _shape(len(self._shapes), *key)
+        return self._shapes[key]
+
+    def _runs(
+        self,
+        places: list[int],
+        members: list[_Group],
+        timestamps: list[str],
+        zones: list[bool],
+        logs: list[str | None],
+        values: list[tuple[_Number, ...]],
+    ) -> pa.Table:
+        """Work out the columns of the runs that fit."""
+        index: dict[int, int] = {}
+        codes = pa.array([index.setdefault(group.number, len(index)) for group in members], pa.int32())
+        groups = list({group.number: group for group in members}.values())
+
+        def shared(value: Callable[[_Group], Any], kind: pa.DataType = pa.string()) -> pa.Array:
+            return pa.DictionaryArray.from_arrays(codes, pa.array(map(value, groups), kind))
+
+        numbers = [
+            pa.array([value if type(value) is float else None for value in column], pa.float64())
+            for column in zip(*values, strict=True)
+        ] or [pa.array([], pa.float64())] * len(_NUMBERS)
+        given = pa.table(
+            {
+                **dict(zip(_NUMBERS, numbers, strict=True)),
+                "shape": shared(lambda group: group.shape.number, pa.int32()),
+                "latency_ns": pa.array(
+                    [None if value[0] is None else nanoseconds(value[0]) for value in values],  # type: ignore[arg-type]
+                    pa.int64(),
+                ),
+                "timestamp": pa.array(timestamps, pa.string()),
+                "log": pa.array(logs, pa.string()),
+                "name": shared(lambda group: run_name(group.benchmark, group.workload.uuid)),
+                "solution": shared(lambda group: group.solution),
+                "benchmark": shared(lambda group: group.benchmark),
+                "implementation_digest": shared(lambda group: group.implementation),
+                "workload_digest": shared(lambda group: group.workload.manifest.digest),
+                "environment_digest": shared(lambda group: group.environment.digest),
+            }
+        )
+        worked_out = self._work_out(given, [group.shape for group in groups])
+        columns = {
+            "place": pa.array(places, pa.int32()),
+            "operation_digest": shared(lambda group: group.workload.manifest.spec.operation_spec_digest),
+            "protocol_digest": shared(lambda group: group.protocol.digest),
+            "comparison_key": shared(lambda group: group.comparison_key),
+            "source": shared(lambda _: SOURCE),
+            "status": shared(lambda group: group.shape.status),
+            "hardware": shared(lambda group: group.environment.spec.hardware.product),
+            "primary_statistic": shared(lambda group: group.shape.statistic),
+            "workload_uuid": shared(lambda group: group.workload.uuid),
+            "inputs_sha256": shared(lambda group: group.workload.inputs_sha256),
+            "timezone_assumed": pa.array([not zone for zone in zones], pa.bool_()),
+            "error_not_finite": shared(lambda group: group.shape.error_not_finite, pa.bool_()),
+        }
+        for table in (given, worked_out):
+            columns |= {name: table.column(name) for name in table.column_names}
+        return pa.table([columns[field.name] for field in RUN_COLUMNS], names=RUN_COLUMNS.names).cast(RUN_COLUMNS)
+
+    def _work_out(self, given: pa.Table, shapes: Sequence[_Shape]) -> pa.Table:
+        """Return what takes text or digests: manifests, run digests, logs and instants, in the same order."""
+        distinct = {shape.number: shape for shape in shapes}.values()
+        manifest, identity = (
+            " ".join(("CASE shape", *(f"WHEN {shape.number} THEN {part(shape)}" for shape in distinct), "END"))
+            for part in (lambda shape: shape.manifest, lambda shape: shape.identity)
+        )
+        self._connection.register("given", given)
+        try:
+            return self._connection.execute(
+                f"""
+                SELECT
+                    'sha256:' || sha256(log) AS log_digest,
+                    coalesce(strlen(log), 0) AS log_size_bytes,
+                    timestamp[:19] || '.' || rpad(timestamp[21:23], 3, '0') AS instant,
+                    instant::TIMESTAMP AS observed_at,
+                    'sha256:' || sha256({identity}) AS run_digest,
+                    {manifest} AS manifest
+                FROM given
+                """
+            ).to_arrow_table()
+        finally:
+            self._connection.unregister("given")
+
+
+def _is_plain(timestamp: str) -> bool:
+    """Tell whether a timestamp is a date and time as Python writes them, without zone."""
+    timespec = _TIMESPECS.get(len(timestamp))
+    try:
+        return timespec is not None and datetime.fromisoformat(timestamp).isoformat(timespec=timespec) == timestamp
+    except ValueError:
+        return False
+
+
+def _has_negative_zero(value: tuple[_Number, ...]) -> bool:
+    """Tell whether a value is written as minus zero, of which integers know nothing and doubles much."""
+    return any(type(number) is float and number == 0 and math.copysign(1, number) < 0 for number in value)
+
+
+def _record(raw: bytes) -> Record:
+    return Record(1, 0, len(raw), sha256_of(raw), raw)
+
+
+def _json(text: str) -> bytes:
+    return json.dumps(text).encode()
+
+
+# Placeholders: a value for each thing that varies among the runs of a shape, and the SQL that stands in its place.
+
+_NUMBERS = ("latency_ms", "reference_latency_ms", "speedup_factor", "max_absolute_error", "max_relative_error")
+_NUMBER_PLACEHOLDERS = {name: 1.0625e-3 * 3**place for place, name in enumerate(_NUMBERS, 1)}
+_NS_PLACEHOLDER = 4_242_424_242_424_242
+_DIGEST_PLACEHOLDERS = {
+    name: "sha256:" + digit * 64
+    for name, digit in (("implementation_digest", "a"), ("workload_digest", "b"), ("environment_digest", "c"))
+}
+_LOG_PLACEHOLDER = b"log"
+_INSTANT_PLACEHOLDER = Instant("0001-01-01T01:01:01.001Z", datetime(1, 1, 1), zone_assumed=True)  # noqa: DTZ001
+_TEXT_PLACEHOLDERS = {"benchmark": "\ue000benchmark\ue001", "solution": "\ue000solution\ue001", "uuid": "-"}
+
+_SLOTS: dict[str, str] = {
+    **{canonical_text(number).decode(): f"jcs_number({name})" for name, number in _NUMBER_PLACEHOLDERS.items()},
+    str(_NS_PLACEHOLDER): "latency_ns",
+    **{digest: name for name, digest in _DIGEST_PLACEHOLDERS.items()},
+    sha256_of(_LOG_PLACEHOLDER): "log_digest",
+    _INSTANT_PLACEHOLDER.text.removesuffix("Z"): "instant",
+    **{_TEXT_PLACEHOLDERS[name]: f"jcs_characters({name})" for name in ("benchmark", "solution")},
+    run_name(_TEXT_PLACEHOLDERS["benchmark"], _TEXT_PLACEHOLDERS["uuid"]): "name",
+}
+"""The SQL in place of each text that stands for something."""
+
+_ANY_SLOT = re.compile("(" + "|".join(map(re.escape, _SLOTS)) + ")")
+
+
+def _shape(number: int, status: str, has_correctness: bool, no_log: bool, *types: type) -> _Shape | None:
+    """Return a shape, with the manifest that the one-by-one path makes of placeholders; None where none can be made."""
+    canonical_status = STATUSES.get(status)
+    if canonical_status is None:
+        return None
+    given: dict[str, Any] = {
+        name: placeholder if kind is float else math.inf if kind is str else None
+        for (name, placeholder), kind in zip(_NUMBER_PLACEHOLDERS.items(), types, strict=True)
+    }
+    timed = given["latency_ms"] is not None
+    evaluation = upstream.Evaluation(
+        status=status,
+        environment=upstream.Environment(hardware="-"),
+        timestamp="",
+        correctness=upstream.Correctness(**{name: given[name] for name in _NUMBERS[3:]}) if has_correctness else None,
+        performance=upstream.Performance(**{name: given[name] for name in _NUMBERS[:3]}),
+    )
+    trace = upstream.Trace(
+        definition=_TEXT_PLACEHOLDERS["benchmark"],
+        workload=upstream.Workload(axes={}, uuid=_TEXT_PLACEHOLDERS["uuid"]),
+        solution=_TEXT_PLACEHOLDERS["solution"],
+        evaluation=evaluation,
+    )
+    outcome = Outcome(
+        status=canonical_status,
+        observed=_INSTANT_PLACEHOLDER,
+        latency_ns=_NS_PLACEHOLDER if timed else None,
+        log=b"" if no_log else _LOG_PLACEHOLDER,
+        error_not_finite=str in types[3:],
+    )
+    try:
+        run = normalize_run(
+            trace,
+            evaluation,
+            outcome,
+            workload=_DIGEST_PLACEHOLDERS["workload_digest"],
+            implementation=_DIGEST_PLACEHOLDERS["implementation_digest"],
+            protocol=FLASHINFER_BENCH_PROTOCOL.digest,
+            environment=_DIGEST_PLACEHOLDERS["environment_digest"],
+        )
+    except ValidationError:  # a passed run without a time
+        return None
+    return _Shape(
+        number=number,
+        status=canonical_status,
+        timed=timed,
+        statistic=run.spec.timing.primary_statistic if run.spec.timing else None,
+        metric=metric_key(run),
+        error_not_finite=outcome.error_not_finite,
+        manifest=_sql(run.text),
+        identity=_sql(identity_text(run.document).decode()),
+    )
+
+
+def _sql(text: str) -> str:
+    """Return the SQL that makes a text with values in place of its placeholders."""
+    pieces = (_SLOTS.get(piece) or "'" + piece.replace("'", "''") + "'" for piece in _ANY_SLOT.split(text) if piece)
+    return f"concat({', '.join(pieces)})"
