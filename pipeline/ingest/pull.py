@@ -223,12 +223,11 @@ def _again(data: DataDirectory, snapshot: Snapshot) -> tuple[Counter[str], dict[
     done = _committed(data, read_snapshots(data))
     commit = next(commit for committed, commit in done if committed.snapshot_id == snapshot.snapshot_id)
     held = State(data, done).held(snapshot.scope)
-    traces = {file.sha256 for file in snapshot.pull.files if file.kind is Kind.TRACE}
     counts = Counter(commit.accounting)
     counts["quarantined"] = sum(
         (Kind.TRACE, sha256) in held
-        for blob, counted in commit.records.items()
-        if blob in traces
+        for (kind, _), counted in commit.records.items()
+        if kind == Kind.TRACE
         for sha256 in counted.held
     )
     counts["already_known"] = counts["records"] - counts["duplicates"] - counts["quarantined"]
