@@ -68,8 +68,8 @@ class State:
             self.definitions[blob] = name
         for blob, name, digest in _rows(files["implementations"], ("solution_sha256", "name", "implementation_digest")):
             self.solutions.setdefault(blob, (name, digest))
-        self.records: dict[str, BlobRecords] = {}
-        """What each trace or workload blob read so far holds."""
+        self.records: dict[tuple[str, str], BlobRecords] = {}
+        """What each trace or workload blob read so far holds, by kind and SHA-256."""
         for commit in commits:
             self.records.update(commit.records)
         self._held = _held_rows(files["quarantine"], files["releases"])
@@ -78,10 +78,10 @@ class State:
         """Return what is held back of a trace set now, by identity."""
         return {row.identity: row for row in self._held.values() if row.scope == scope}
 
-    def read_blobs(self, scope: str) -> set[str]:
-        """Return the trace and workload blobs that were read with the documents of a trace set."""
+    def read_blobs(self, scope: str) -> set[tuple[str, str]]:
+        """Return kind and SHA-256 of the blobs of records that were read with the documents of a trace set."""
         return {
-            file.sha256
+            (file.kind, file.sha256)
             for snapshot in self.snapshots
             if snapshot.scope == scope
             for file in snapshot.pull.files
