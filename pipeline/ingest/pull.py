@@ -93,9 +93,9 @@ def replay_missing(
     remove_uncommitted(data, [commit for _, commit in done])
     found = None
     for snapshot in snapshots[len(done) :]:
-        replay = Replay(snapshot, State(data, done), blobs, adapter)
+        replay = Replay(snapshot, State(data, done), blobs, adapter, data)
         replay.run(progress)
-        commit = replay.commit(data)
+        commit = replay.commit()
         write_commit(data, commit, snapshot)
         done.append((snapshot, commit))
         if wanted is not None and snapshot.snapshot_id == wanted.snapshot_id:

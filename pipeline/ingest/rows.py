@@ -14,6 +14,12 @@ from pipeline.store.snapshots import Snapshot
 
 Row = dict[str, Any]
 
+LATENCY = {"metric": "latency", "unit": "ns"}
+"""What every row of ``measurements`` says of a latency."""
+
+LOG_ARTIFACT = {"kind": "log", "media_type": "text/plain; charset=utf-8", "pointer": "/evaluation/log"}
+"""What every row of ``artifacts`` says of the log of a run."""
+
 
 def snapshot_row(snapshot: Snapshot) -> Row:
     """Return the row of ``snapshots``."""
@@ -241,10 +247,9 @@ def measurement_rows(read: ReadRun) -> list[Row]:
     statistics = timing.latency_ns.model_dump(exclude_none=True, exclude={"confidence95"})
     return [
         {
+            **LATENCY,
             "run_digest": read.run.digest,
-            "metric": "latency",
             "statistic": statistic,
-            "unit": "ns",
             "value": float(value),
             "sample_count": timing.samples,
         }
@@ -258,14 +263,12 @@ def log_artifact_row(read: ReadRun, blob_sha256: str, license_name: str, snapsho
     if evidence is None or evidence.logs is None:
         return None
     return {
+        **LOG_ARTIFACT,
         "digest": evidence.logs.digest,
-        "kind": "log",
-        "media_type": "text/plain; charset=utf-8",
         "size_bytes": read.log_size_bytes,
         "license": license_name,
         "blob_sha256": blob_sha256,
         "byte_offset": read.record.offset,
-        "pointer": "/evaluation/log",
         "snapshot_id": snapshot.snapshot_id,
     }
 

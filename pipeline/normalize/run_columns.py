@@ -82,6 +82,8 @@ _TIMESPECS = {19: "seconds", 23: "milliseconds", 26: "microseconds"}
 _LEAST_MS, _MOST_MS = 1e-6, SAFE_INTEGER / 1e7
 """Latencies outside, which no kernel has, are left to the one-by-one path, which knows the limits."""
 
+_STRING = pa.string()
+
 _CACHE_SIZE = 20_000
 """How many groups, and workloads, are remembered."""
 
@@ -271,7 +273,7 @@ class ColumnReader:
         codes = pa.array([index.setdefault(group.number, len(index)) for group in members], pa.int32())
         groups = list({group.number: group for group in members}.values())
 
-        def shared(value: Callable[[_Group], Any], kind: pa.DataType = pa.string()) -> pa.Array:
+        def shared(value: Callable[[_Group], Any], kind: pa.DataType = _STRING) -> pa.Array:
             return pa.DictionaryArray.from_arrays(codes, pa.array(map(value, groups), kind))
 
         numbers = [
@@ -317,14 +319,11 @@ class ColumnReader:
 
     def _work_out(self, given: pa.Table, shapes: Sequence[_Shape]) -> pa.Table:
         """Return what takes text or digests: manifests, run digests, logs and instants, in the same order."""
-        distinct = {shape.number: shape for shape in shapes}.values()
-        manifest, identity = (
-            " ".join(("CASE shape", *(f"WHEN {shape.number} THEN {part(shape)}" for shape in distinct), "END"))
-            for part in (lambda shape: shape.manifest, lambda shape: shape.identity)
-        )
+        manifest = _by_shape({shape.number: shape.manifest for shape in shapes})
+        identity = _by_shape({shape.number: shape.identity for shape in shapes})
         self._connection.register("given", given)
         try:
-            return self._connection.execute(
+            return self._connection.sql(
                 f"""
                 SELECT
                     'sha256:' || sha256(log) AS log_digest,
@@ -338,6 +337,12 @@ class ColumnReader:
             ).to_arrow_table()
         finally:
             self._connection.unregister("given")
+
+
+def _by_shape(texts: dict[int, str]) -> str:
+    """Return the SQL that chooses among the SQL of several shapes."""
+    cases = " ".join(f"WHEN {number} THEN {text}" for number, text in texts.items())
+    return f"CASE shape {cases} END" if cases else "NULL::VARCHAR"
 
 
 def _is_plain(timestamp: str) -> bool:
