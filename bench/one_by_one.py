@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pyarrow as pa
-
 from pipeline.normalize.adapter import RUN_COLUMNS, Catalog, RunBatch, RunReader
 from pipeline.normalize.flashinfer_bench import FlashInferBench
+from pipeline.normalize.protocol import FLASHINFER_BENCH_PROTOCOL
 from pipeline.upstream.framing import Record
 
 
@@ -21,4 +20,5 @@ class OneByOne(FlashInferBench):
 
 class _NothingFits:
     def read(self, records: Sequence[Record]) -> RunBatch:
-        return RunBatch((), (), range(len(records)), lambda: pa.table({f.name: pa.array([], f.type) for f in RUN_COLUMNS}))
+        rest = range(len(records))
+        return RunBatch((), (), (), FLASHINFER_BENCH_PROTOCOL, rest, RUN_COLUMNS.empty_table)

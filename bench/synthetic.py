@@ -54,7 +54,9 @@ def write_trace_set(root: Path, records: int, *, seed: int = 0) -> int:
         for author in _AUTHORS:
             for number in range(_SOLUTIONS):
                 solution = _solution(task, author, number)
-                _write_json(root / "solutions" / author / task.family / task.name / f"{solution['name']}.json", solution)
+                _write_json(
+                    root / "solutions" / author / task.family / task.name / f"{solution['name']}.json", solution
+                )
     return write_traces(root, records, rng, tasks)
 
 
@@ -86,7 +88,11 @@ def _task(rng: random.Random, place: int) -> _Task:
     family = ("gemm", "rmsnorm", "gqa_paged")[place % 3]
     n, k = rng.choice((2048, 4096, 5120)), rng.choice((2048, 4096))
     name = f"{family}_n{n}_k{k}_v{place}"
-    axes: dict[str, Any] = {"M": {"type": "var"}, "N": {"type": "const", "value": n}, "K": {"type": "const", "value": k}}
+    axes: dict[str, Any] = {
+        "M": {"type": "var"},
+        "N": {"type": "const", "value": n},
+        "K": {"type": "const", "value": k},
+    }
     inputs: dict[str, Any] = {
         "A": {"shape": ["M", "K"], "dtype": "bfloat16"},
         "B": {"shape": ["N", "K"], "dtype": "bfloat16"},
@@ -100,7 +106,8 @@ def _task(rng: random.Random, place: int) -> _Task:
             "indptr": {"type": "safetensors", "path": blob, "tensor_key": "indptr"},
         }
     workloads = tuple(
-        {"axes": {"M": 2 ** (number % 12) + number}, "inputs": given, "uuid": _uuid(rng)} for number in range(_WORKLOADS)
+        {"axes": {"M": 2 ** (number % 12) + number}, "inputs": given, "uuid": _uuid(rng)}
+        for number in range(_WORKLOADS)
     )
     document = {
         "name": name,
@@ -205,7 +212,10 @@ def _spoilt(rng: random.Random, line: bytes) -> bytes:
 
 
 def _log(rng: random.Random) -> str:
-    lines = (f"/tmp/build/kernel_{rng.randrange(10**6)}.cu(12): error: \"acc\" is undefined" for _ in range(rng.randrange(1, 9)))  # noqa: S108,E501 - a text
+    lines = (
+        f'/tmp/build/kernel_{rng.randrange(10**6)}.cu(12): error: "acc" is undefined'
+        for _ in range(rng.randrange(1, 9))
+    )  # noqa: S108,E501 - a text
     return "\n".join(lines) + "\n\tninja: build stopped.\n"
 
 

@@ -16,7 +16,8 @@ from pipeline.ingest.collector import Collector
 from pipeline.ingest.run_intake import RunIntake
 from pipeline.ingest.run_tables import TraceFile
 from pipeline.ingest.state import HeldRow, State
-from pipeline.normalize.adapter import Adapter, Document, Held, NormalizedDefinition, ReadRun, ReadWorkload, RunGroup
+from pipeline.manifests import BenchmarkProtocol, ExecutionEnvironment
+from pipeline.normalize.adapter import Adapter, Document, Held, NormalizedDefinition, ReadRun, ReadWorkload
 from pipeline.normalize.implementation import NormalizedSolution
 from pipeline.normalize.operation import Project
 from pipeline.normalize.workload import NormalizedWorkload, Operation
@@ -285,16 +286,16 @@ class Replay:
         self.counts["quarantined"] += held
         self.counts["already_known"] += counted.records - counted.duplicates - held
 
-    def add_shared(self, shared: RunGroup | ReadRun) -> None:
-        """Add what a run shares with others."""
-        self._add_workload(shared.benchmark, shared.workload)
-        self.collector.add("environments", rows.environment_row(shared.environment, self.snapshot))
-        self.collector.add("protocols", rows.protocol_row(shared.protocol, self.snapshot))
+    def add_surroundings(self, environment: ExecutionEnvironment, protocol: BenchmarkProtocol) -> None:
+        """Add where and how a run was measured."""
+        self.collector.add("environments", rows.environment_row(environment, self.snapshot))
+        self.collector.add("protocols", rows.protocol_row(protocol, self.snapshot))
 
     def _add_run(self, read: ReadRun, path: str, blob: str, snapshot_id: str) -> None:
         """Add a single run; ``snapshot_id`` is where its record was first read."""
         add, snapshot = self.collector.add, self.snapshot
-        self.add_shared(read)
+        self.add_workload(read.benchmark, read.workload)
+        self.add_surroundings(read.environment, read.protocol)
         add("observations", rows.observation_row(read, path, blob, snapshot_id))
         if (log := rows.log_artifact_row(read, blob, self.adapter.license, snapshot)) is not None:
             add("artifacts", log)
@@ -305,10 +306,11 @@ class Replay:
 
     def _take_workload(self, read: ReadWorkload, path: str) -> None:
         self._release((Kind.WORKLOAD, read.record.sha256))
-        self._add_workload(read.benchmark, read.workload)
+        self.add_workload(read.benchmark, read.workload)
         self.collector.note_drift(path, read.drift)
 
-    def _add_workload(self, benchmark: str, workload: NormalizedWorkload) -> None:
+    def add_workload(self, benchmark: str, workload: NormalizedWorkload) -> None:
+        """Add a workload, with its tensors and what its inputs are."""
         if self.collector.add("workloads", rows.workload_row(workload, self.snapshot)):
             self.collector.extend("workload_tensors", rows.workload_tensor_rows(workload))
         self.collector.add("workload_inputs", rows.workload_inputs_row(benchmark, workload, self.snapshot))

@@ -21,7 +21,9 @@ from pipeline.ingest import rows, run_tables
 from pipeline.ingest.catalog import Catalog
 from pipeline.ingest.collector import Collector
 from pipeline.ingest.run_tables import PLACE, Placed, TraceFile
-from pipeline.normalize.adapter import Adapter, Held, ReadRun, RunBatch, RunGroup, RunReader
+from pipeline.manifests import BenchmarkProtocol, ExecutionEnvironment
+from pipeline.normalize.adapter import Adapter, Held, ReadRun, RunBatch, RunReader, SharedWorkload
+from pipeline.normalize.workload import NormalizedWorkload
 from pipeline.store.ledger import Ledger
 from pipeline.store.snapshots import Snapshot
 from pipeline.upstream.framing import Record
@@ -41,8 +43,12 @@ class Book(Protocol):
         """Let go of a record that was held back, if it was."""
         ...
 
-    def add_shared(self, shared: RunGroup | ReadRun) -> None:
-        """Add what a run shares with others: workload, environment, protocol."""
+    def add_workload(self, benchmark: str, workload: NormalizedWorkload) -> None:
+        """Add the workload of a run."""
+        ...
+
+    def add_surroundings(self, environment: ExecutionEnvironment, protocol: BenchmarkProtocol) -> None:
+        """Add where and how a run was measured."""
         ...
 
 
@@ -78,7 +84,8 @@ class RunIntake:
         self._book = book
         self._seen_records: set[bytes] = set()
         self._seen_runs: set[bytes] = set()
-        self._seen_groups: set[int] = set()
+        self._seen_workloads: set[int] = set()
+        self._seen_environments: set[str] = set()
         self._freed: set[str] = set()
         self._known = 0
         self._counts: Counter[str] = Counter()
@@ -142,44 +149,56 @@ class RunIntake:
 
     def _take(self, batch: _Batch) -> None:
         """Add the rows of a batch."""
-        runs = batch.columns.runs()
-        others: list[tuple[int, ReadRun]] = []
-        fitting = list(zip(batch.columns.places, batch.columns.groups, strict=True))
-        if batch.observed:
+        columns, placed, observed = batch.columns, batch.placed, batch.observed
+        runs = columns.runs()
+        fitting = list(zip(columns.places, columns.workloads, columns.environments, strict=True))
+        if observed:
             # Another trace set may have brought the same record and the same code: the observation is there already.
             new = [
-                implementation not in batch.observed.get(batch.placed[place].record.sha256, ())
-                for (place, _), implementation in zip(fitting, runs["implementation_digest"].to_pylist(), strict=True)
+                implementation not in observed.get(placed[place].record.sha256, ())
+                for place, implementation in zip(columns.places, runs["implementation_digest"].to_pylist(), strict=True)
             ]
             runs = runs.filter(pa.array(new, pa.bool_()))
             fitting = list(compress(fitting, new))
+        held = set()
+        others: list[tuple[int, ReadRun]] = []
         for place, outcome in batch.others:
-            record, file = batch.placed[place]
+            record, file = placed[place]
             if isinstance(outcome, Held):
-                self._counts["quarantined"] += 1
+                held.add(place)
                 file.held.add(record.sha256)
                 self._book.hold_record(outcome, file.path, file.blob_sha256)
-            elif outcome.implementation_digest not in batch.observed.get(record.sha256, ()):
+            elif outcome.implementation_digest not in observed.get(record.sha256, ()):
                 others.append((place, outcome))
                 self._collector.note_drift(file.path, outcome.drift)
-        held = {place for place, outcome in batch.others if isinstance(outcome, Held)}
-        for place, one in enumerate(batch.placed):
+        for place, one in enumerate(placed):
             if place not in held:
                 self._book.release_run(one.record.sha256)
-        self._counts["added"] += len(fitting) + len(others)
-        self._counts["already_known"] += len(batch.placed) - len(held) - len(fitting) - len(others)
-        self._add_shared(fitting, others)
-        self._add_rows(runs, [batch.placed[place] for place, _ in fitting], batch, others)
+        added = len(fitting) + len(others)
+        self._counts.update(quarantined=len(held), added=added, already_known=len(placed) - len(held) - added)
+        self._add_shared(fitting, columns.protocol, others)
+        self._add_rows(runs, [placed[place] for place, *_ in fitting], batch, others)
 
-    def _add_shared(self, fitting: list[tuple[int, RunGroup]], others: list[tuple[int, ReadRun]]) -> None:
-        """Add what runs share, in the order of the first record with it: names are those of the first."""
-        shared: list[tuple[int, RunGroup | ReadRun]] = list(others)
-        for place, group in fitting:
-            if group.number not in self._seen_groups:
-                self._seen_groups.add(group.number)
-                shared.append((place, group))
-        for _, one in sorted(shared, key=lambda pair: pair[0]):
-            self._book.add_shared(one)
+    def _add_shared(
+        self,
+        fitting: list[tuple[int, SharedWorkload, ExecutionEnvironment]],
+        protocol: BenchmarkProtocol,
+        others: list[tuple[int, ReadRun]],
+    ) -> None:
+        """Add what runs share, in the order of the first record with it, of which it has its name."""
+        workloads = [(place, read.benchmark, read.workload) for place, read in others]
+        surroundings = [(place, read.environment, read.protocol) for place, read in others]
+        for place, shared, environment in fitting:
+            if shared.number not in self._seen_workloads:
+                self._seen_workloads.add(shared.number)
+                workloads.append((place, shared.benchmark, shared.workload))
+            if environment.digest not in self._seen_environments:
+                self._seen_environments.add(environment.digest)
+                surroundings.append((place, environment, protocol))
+        for _, benchmark, workload in sorted(workloads, key=_place):
+            self._book.add_workload(benchmark, workload)
+        for _, environment, protocol in sorted(surroundings, key=_place):
+            self._book.add_surroundings(environment, protocol)
 
     def _add_rows(self, runs: pa.Table, placed: list[Placed], batch: _Batch, others: list[tuple[int, ReadRun]]) -> None:
         snapshot, license_name, collector = self._snapshot, self._adapter.license, self._collector
@@ -224,6 +243,10 @@ class RunIntake:
 def _key(digest: str) -> bytes:
     """Return a digest in the form that takes the least memory."""
     return bytes.fromhex(digest.removeprefix("sha256:"))
+
+
+def _place(placed: tuple[int, object, object]) -> int:
+    return placed[0]
 
 
 def _origin(placed: Placed) -> tuple[str, str]:

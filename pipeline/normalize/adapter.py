@@ -113,15 +113,13 @@ RUN_COLUMNS = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class RunGroup:
-    """What many runs share, so that it is normalized once."""
+class SharedWorkload:
+    """A workload that many records share, so that it is normalized once."""
 
     number: int
-    """Another for each group of a reader."""
+    """Another for each workload of a reader."""
     benchmark: str
     workload: NormalizedWorkload
-    environment: ExecutionEnvironment
-    protocol: BenchmarkProtocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +128,12 @@ class RunBatch:
 
     places: Sequence[int]
     """Places in the batch of the records that fit."""
-    groups: Sequence[RunGroup]
-    """The group of each of them."""
+    workloads: Sequence[SharedWorkload]
+    """The workload of each of them."""
+    environments: Sequence[ExecutionEnvironment]
+    """The environment of each of them."""
+    protocol: BenchmarkProtocol
+    """The protocol of all of them."""
     rest: Sequence[int]
     """Places of the records that do not fit: the one-by-one path decides on them."""
     runs: Callable[[], pa.Table]

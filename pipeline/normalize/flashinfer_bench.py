@@ -18,8 +18,8 @@ from pipeline.normalize.environment import normalize_environment
 from pipeline.normalize.implementation import LICENSE, NormalizedSolution, normalize_implementation
 from pipeline.normalize.operation import Project, normalize_operation
 from pipeline.normalize.protocol import FLASHINFER_BENCH_PROTOCOL
-from pipeline.normalize.run_columns import ColumnReader
 from pipeline.normalize.run import SOURCE, finite, normalize_run, read_outcome
+from pipeline.normalize.run_columns import ColumnReader
 from pipeline.normalize.workload import NormalizedWorkload, Operation, check_axes
 from pipeline.sources.listing import Kind
 from pipeline.upstream import documents as upstream

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import duckdb
 import msgspec
@@ -30,12 +30,14 @@ from pipeline.manifests.canonical import identity_text
 from pipeline.manifests.columns import create_macros
 from pipeline.manifests.keys import comparison_key, metric_key
 from pipeline.manifests.scalars import SAFE_INTEGER
-from pipeline.normalize.adapter import RUN_COLUMNS, Catalog, Document, Held, ReadWorkload, RunBatch, RunGroup
+from pipeline.normalize.adapter import RUN_COLUMNS, Catalog, Document, Held, ReadWorkload, RunBatch, SharedWorkload
 from pipeline.normalize.measures import Instant, nanoseconds
 from pipeline.normalize.protocol import FLASHINFER_BENCH_PROTOCOL
 from pipeline.normalize.run import SOURCE, STATUSES, Outcome, normalize_run, run_name
 from pipeline.upstream import documents as upstream
 from pipeline.upstream.framing import Record
+
+T = TypeVar("T")
 
 _Number = float | Literal["Infinity", "-Infinity", "NaN"] | None
 
@@ -104,14 +106,33 @@ class _Shape:
     """SQL for the text that its digest is over."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Group(RunGroup):
-    """What records of one workload, environment, solution and shape share."""
+class _Fit(NamedTuple):
+    """A record that fits."""
 
+    place: int
+    workload: SharedWorkload
+    environment: ExecutionEnvironment
     solution: str
     implementation: str
-    comparison_key: str
     shape: _Shape
+    comparison_key: str
+    timestamp: str
+    has_zone: bool
+    log: str | None
+    numbers: tuple[_Number, ...]
+
+
+class _Shared(Generic[T]):
+    """Values of which many are the same object, turned into columns of a few distinct ones."""
+
+    def __init__(self, values: Sequence[T]) -> None:
+        self.distinct = list(dict(zip(map(id, values), values, strict=True)).values())
+        codes = {id(value): code for code, value in enumerate(self.distinct)}
+        self._codes = pa.array([codes[id(value)] for value in values], pa.int32())
+
+    def column(self, of: Callable[[T], Any], kind: pa.DataType = _STRING) -> pa.Array:
+        """Return a column of what each value has."""
+        return pa.DictionaryArray.from_arrays(self._codes, pa.array(map(of, self.distinct), kind))
 
 
 class ColumnReader:
@@ -128,118 +149,83 @@ class ColumnReader:
         self._read_workload = read_workload
         self._read_environment = read_environment
         self._decode = msgspec.json.Decoder(_Trace).decode
-        self._workloads: dict[tuple[str, bytes], ReadWorkload | None] = {}
+        self._workloads: dict[tuple[str, bytes], SharedWorkload | None] = {}
         self._environments: dict[bytes, ExecutionEnvironment | None] = {}
         self._shapes: dict[tuple[Any, ...], _Shape | None] = {}
-        self._groups: dict[tuple[Any, ...], _Group | None] = {}
+        self._comparison_keys: dict[tuple[int, str, str], str] = {}
         self._numbers = count()
         self._connection = duckdb.connect(config={"python_enable_replacements": "false"})
         create_macros(self._connection)
 
     def read(self, records: Sequence[Record]) -> RunBatch:
         """Read a batch of trace records."""
-        decode, groups = self._decode, self._groups
+        fits: list[_Fit] = []
         rest: list[int] = []
-        members: list[_Group] = []
-        places: list[int] = []
-        timestamps: list[str] = []
-        zones: list[bool] = []
-        logs: list[str | None] = []
-        values: list[tuple[_Number, ...]] = []
         for place, record in enumerate(records):
-            try:
-                trace = decode(record.raw or b"")
-            except (msgspec.DecodeError, RecursionError):
+            fit = self._fit(place, record)
+            if fit is None:
                 rest.append(place)
-                continue
-            evaluation = trace.evaluation
-            performance = evaluation.performance or _NOT_TIMED
-            correctness = evaluation.correctness or _NOTHING_FOUND
-            latency_ms = performance.latency_ms
-            value = (
-                latency_ms,
-                performance.reference_latency_ms,
-                performance.speedup_factor,
-                correctness.max_absolute_error,
-                correctness.max_relative_error,
-            )
-            timestamp = evaluation.timestamp
-            if zone := timestamp.endswith("Z"):
-                timestamp = timestamp[:-1]
-            key = (
-                trace.definition,
-                bytes(trace.workload),
-                bytes(evaluation.environment),
-                trace.solution,
-                evaluation.status,
-                evaluation.correctness is not None,
-                not evaluation.log,
-                *map(type, value),
-            )
-            group = groups[key] if key in groups else self._add_group(key)
-            if (
-                group is None
-                or record.from_document
-                or not _is_plain(timestamp)
-                or (latency_ms is not None and not _LEAST_MS < latency_ms < _MOST_MS)
-                or (0.0 in value and _has_negative_zero(value))
-            ):
-                rest.append(place)
-                continue
-            places.append(place)
-            members.append(group)
-            timestamps.append(timestamp)
-            zones.append(zone)
-            logs.append(evaluation.log or None)
-            values.append(value)
-        return RunBatch(places, members, rest, lambda: self._runs(places, members, timestamps, zones, logs, values))
-
-    def _add_group(self, key: tuple[Any, ...]) -> _Group | None:
-        """Find out what records with such a key share; None where they do not fit."""
-        if len(self._groups) >= _CACHE_SIZE:
-            self._groups.clear()
-        group = self._groups[key] = self._group(*key)
-        return group
-
-    def _group(
-        self, definition: str, workload_text: bytes, environment_text: bytes, solution: str, *shape_key: Any
-    ) -> _Group | None:
-        shape = self._shape(shape_key)
-        environment = self._environment(environment_text)
-        implementation = self._catalog.implementation(solution)
-        operation = self._catalog.operation(definition)
-        if shape is None or environment is None or implementation is None or operation is None:
-            return None
-        read = self._workload(definition, workload_text)
-        if read is None:
-            return None
-        workload, protocol = read.workload, FLASHINFER_BENCH_PROTOCOL
-        return _Group(
-            number=next(self._numbers),
-            benchmark=definition,
-            workload=workload,
-            environment=environment,
-            protocol=protocol,
-            solution=solution,
-            implementation=implementation,
-            comparison_key=comparison_key(
-                operation=operation.digest,
-                workload=workload.manifest.digest,
-                protocol=protocol.digest,
-                environment=environment.digest,
-                correctness=workload.correctness_key,
-                metric=shape.metric,
-            ),
-            shape=shape,
+            else:
+                fits.append(fit)
+        return RunBatch(
+            places=[fit.place for fit in fits],
+            workloads=[fit.workload for fit in fits],
+            environments=[fit.environment for fit in fits],
+            protocol=FLASHINFER_BENCH_PROTOCOL,
+            rest=rest,
+            runs=(lambda: self._runs(fits)) if fits else RUN_COLUMNS.empty_table,
         )
 
-    def _workload(self, definition: str, text: bytes) -> ReadWorkload | None:
+    def _fit(self, place: int, record: Record) -> _Fit | None:
+        """Return what a record says, or None where it does not fit."""
+        try:
+            trace = self._decode(record.raw or b"")
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        evaluation = trace.evaluation
+        timestamp, log = evaluation.timestamp, evaluation.log or None
+        if has_zone := timestamp.endswith("Z"):
+            timestamp = timestamp[:-1]
+        performance = evaluation.performance or _NOT_TIMED
+        correctness = evaluation.correctness or _NOTHING_FOUND
+        latency_ms = performance.latency_ms
+        numbers = (
+            latency_ms,
+            performance.reference_latency_ms,
+            performance.speedup_factor,
+            correctness.max_absolute_error,
+            correctness.max_relative_error,
+        )
+        if (
+            record.from_document
+            or not _is_plain(timestamp)
+            or (latency_ms is not None and not _LEAST_MS < latency_ms < _MOST_MS)
+            or (0.0 in numbers and _has_negative_zero(numbers))
+        ):
+            return None
+        shape = self._shape(evaluation.status, evaluation.correctness is not None, log is None, *map(type, numbers))
+        environment = self._environment(bytes(evaluation.environment))
+        implementation = self._catalog.implementation(trace.solution)
+        if shape is None or environment is None or implementation is None:
+            return None
+        workload = self._workload(trace.definition, bytes(trace.workload))
+        if workload is None:
+            return None
+        key = self._comparison_key(workload, environment, shape.metric)
+        return _Fit(
+            place, workload, environment, trace.solution, implementation, shape, key, timestamp, has_zone, log, numbers
+        )
+
+    def _workload(self, definition: str, text: bytes) -> SharedWorkload | None:
         key = definition, text
         if key not in self._workloads:
             if len(self._workloads) >= _CACHE_SIZE:
                 self._workloads.clear()
             read = self._read_workload(_record(b'{"definition":%b,"workload":%b}' % (_json(definition), text)))
-            self._workloads[key] = None if isinstance(read, Held) or read.drift else read
+            if isinstance(read, Held) or read.drift:
+                self._workloads[key] = None
+            else:
+                self._workloads[key] = SharedWorkload(next(self._numbers), read.benchmark, read.workload)
         return self._workloads[key]
 
     def _environment(self, text: bytes) -> ExecutionEnvironment | None:
@@ -254,66 +240,69 @@ class ColumnReader:
             self._environments[text] = None if isinstance(read, Held) or read.drift else read.value
         return self._environments[text]
 
-    def _shape(self, key: tuple[Any, ...]) -> _Shape | None:
+    def _comparison_key(self, shared: SharedWorkload, environment: ExecutionEnvironment, metric: str) -> str:
+        key = shared.number, environment.digest, metric
+        if key not in self._comparison_keys:
+            if len(self._comparison_keys) >= _CACHE_SIZE:
+                self._comparison_keys.clear()
+            workload = shared.workload
+            self._comparison_keys[key] = comparison_key(
+                operation=workload.manifest.spec.operation_spec_digest,
+                workload=workload.manifest.digest,
+                protocol=FLASHINFER_BENCH_PROTOCOL.digest,
+                environment=environment.digest,
+                correctness=workload.correctness_key,
+                metric=metric,
+            )
+        return self._comparison_keys[key]
+
+    def _shape(self, *key: Any) -> _Shape | None:
         if key not in self._shapes:
             self._shapes[key] = _shape(len(self._shapes), *key)
         return self._shapes[key]
 
-    def _runs(
-        self,
-        places: list[int],
-        members: list[_Group],
-        timestamps: list[str],
-        zones: list[bool],
-        logs: list[str | None],
-        values: list[tuple[_Number, ...]],
-    ) -> pa.Table:
-        """Work out the columns of the runs that fit."""
-        index: dict[int, int] = {}
-        codes = pa.array([index.setdefault(group.number, len(index)) for group in members], pa.int32())
-        groups = list({group.number: group for group in members}.values())
-
-        def shared(value: Callable[[_Group], Any], kind: pa.DataType = _STRING) -> pa.Array:
-            return pa.DictionaryArray.from_arrays(codes, pa.array(map(value, groups), kind))
-
-        numbers = [
-            pa.array([value if type(value) is float else None for value in column], pa.float64())
-            for column in zip(*values, strict=True)
-        ] or [pa.array([], pa.float64())] * len(_NUMBERS)
+    def _runs(self, fits: Sequence[_Fit]) -> pa.Table:
+        """Work out the columns of the records that fit, of which there are some."""
+        fields = dict(zip(_Fit._fields, zip(*fits, strict=True), strict=True))
+        numbers = dict(zip(_NUMBERS, zip(*fields["numbers"], strict=True), strict=True))
+        workload = _Shared(fields["workload"])
+        environment = _Shared(fields["environment"])
+        shape = _Shared(fields["shape"])
         given = pa.table(
             {
-                **dict(zip(_NUMBERS, numbers, strict=True)),
-                "shape": shared(lambda group: group.shape.number, pa.int32()),
+                **{
+                    name: pa.array([value if type(value) is float else None for value in values], pa.float64())
+                    for name, values in numbers.items()
+                },
                 "latency_ns": pa.array(
-                    [None if value[0] is None else nanoseconds(value[0]) for value in values],  # type: ignore[arg-type]
-                    pa.int64(),
+                    [None if value is None else nanoseconds(value) for value in numbers["latency_ms"]], pa.int64()
                 ),
-                "timestamp": pa.array(timestamps, pa.string()),
-                "log": pa.array(logs, pa.string()),
-                "name": shared(lambda group: run_name(group.benchmark, group.workload.uuid)),
-                "solution": shared(lambda group: group.solution),
-                "benchmark": shared(lambda group: group.benchmark),
-                "implementation_digest": shared(lambda group: group.implementation),
-                "workload_digest": shared(lambda group: group.workload.manifest.digest),
-                "environment_digest": shared(lambda group: group.environment.digest),
+                "timestamp": pa.array(fields["timestamp"], pa.string()),
+                "log": pa.array(fields["log"], pa.string()),
+                "shape": shape.column(lambda shape: shape.number, pa.int32()),
+                "name": workload.column(lambda shared: run_name(shared.benchmark, shared.workload.uuid)),
+                "solution": _Shared(fields["solution"]).column(str),
+                "benchmark": workload.column(lambda shared: shared.benchmark),
+                "implementation_digest": _Shared(fields["implementation"]).column(str),
+                "workload_digest": workload.column(lambda shared: shared.workload.manifest.digest),
+                "environment_digest": environment.column(lambda environment: environment.digest),
             }
         )
-        worked_out = self._work_out(given, [group.shape for group in groups])
         columns = {
-            "place": pa.array(places, pa.int32()),
-            "operation_digest": shared(lambda group: group.workload.manifest.spec.operation_spec_digest),
-            "protocol_digest": shared(lambda group: group.protocol.digest),
-            "comparison_key": shared(lambda group: group.comparison_key),
-            "source": shared(lambda _: SOURCE),
-            "status": shared(lambda group: group.shape.status),
-            "hardware": shared(lambda group: group.environment.spec.hardware.product),
-            "primary_statistic": shared(lambda group: group.shape.statistic),
-            "workload_uuid": shared(lambda group: group.workload.uuid),
-            "inputs_sha256": shared(lambda group: group.workload.inputs_sha256),
-            "timezone_assumed": pa.array([not zone for zone in zones], pa.bool_()),
-            "error_not_finite": shared(lambda group: group.shape.error_not_finite, pa.bool_()),
+            "place": pa.array(fields["place"], pa.int32()),
+            "operation_digest": workload.column(lambda shared: shared.workload.manifest.spec.operation_spec_digest),
+            "protocol_digest": pa.repeat(FLASHINFER_BENCH_PROTOCOL.digest, len(fits)),
+            "comparison_key": _Shared(fields["comparison_key"]).column(str),
+            "source": pa.repeat(SOURCE, len(fits)),
+            "status": shape.column(lambda shape: shape.status),
+            "hardware": environment.column(lambda environment: environment.spec.hardware.product),
+            "primary_statistic": shape.column(lambda shape: shape.statistic),
+            "workload_uuid": workload.column(lambda shared: shared.workload.uuid),
+            "inputs_sha256": workload.column(lambda shared: shared.workload.inputs_sha256),
+            "timezone_assumed": pa.array([not has_zone for has_zone in fields["has_zone"]], pa.bool_()),
+            "error_not_finite": shape.column(lambda shape: shape.error_not_finite, pa.bool_()),
         }
-        for table in (given, worked_out):
+        for table in (given, self._work_out(given, shape.distinct)):
             columns |= {name: table.column(name) for name in table.column_names}
         return pa.table([columns[field.name] for field in RUN_COLUMNS], names=RUN_COLUMNS.names).cast(RUN_COLUMNS)
 
