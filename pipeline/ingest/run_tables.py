@@ -103,18 +103,21 @@ def from_rows(name: str, rows: Sequence[tuple[int, Row]]) -> pa.Table:
 
 
 def _rows(name: str, runs: pa.Table, **given: Any) -> pa.Table:
-    """Return the rows of a table: columns from what is given (a value for all rows, or one each), else of the runs."""
-    columns: list[Any] = []
-    schema = _schema(name)
+    """Return the rows of a table: columns from what is given (a value for all rows, or one each), else of the runs.
+
+    Columns with few values stay dictionaries until they are written.
+    """
+    columns: list[Any] = [runs[PLACE]]
+    schema = arrow_schema(table(name))
     for declared in schema:
         value = given[declared.name] if declared.name in given else runs[declared.name]
         if isinstance(value, pa.ChunkedArray):
-            columns.append(value.cast(declared.type))
+            columns.append(value if pa.types.is_dictionary(value.type) else value.cast(declared.type))
         elif isinstance(value, list):
             columns.append(pa.array(value, declared.type))
         else:
             columns.append(pa.repeat(pa.scalar(value, declared.type), runs.num_rows))
-    return pa.table(columns, schema=schema)
+    return pa.table(columns, names=[PLACE, *schema.names])
 
 
 @cache

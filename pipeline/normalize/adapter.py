@@ -109,7 +109,10 @@ RUN_COLUMNS = pa.schema(
         for name in names
     ]
 )  # fmt: skip
-"""What a batch of runs read in columns says, a row a run; ``place`` is the place of its record in the batch."""
+"""What a batch of runs read in columns says, a row a run; ``place`` is the place of its record in the batch.
+
+Columns may be dictionaries of these types.
+"""
 
 
 @dataclass(frozen=True, slots=True)

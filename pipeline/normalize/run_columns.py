@@ -100,10 +100,12 @@ class _Shape:
     statistic: str | None
     metric: str
     error_not_finite: bool
+    spec: str
+    """SQL for the text of the spec."""
     manifest: str
-    """SQL for the text of the manifest."""
+    """SQL for the text of the manifest, around ``spec``."""
     identity: str
-    """SQL for the text that its digest is over."""
+    """SQL for the text that its digest is over, around ``spec``."""
 
 
 class _Fit(NamedTuple):
@@ -131,7 +133,7 @@ class _Shared(Generic[T]):
         self._codes = pa.array([codes[id(value)] for value in values], pa.int32())
 
     def column(self, of: Callable[[T], Any], kind: pa.DataType = _STRING) -> pa.Array:
-        """Return a column of what each value has."""
+        """Return a column of what each value has, which is never nothing."""
         return pa.DictionaryArray.from_arrays(self._codes, pa.array(map(of, self.distinct), kind))
 
 
@@ -291,12 +293,12 @@ class ColumnReader:
         columns = {
             "place": pa.array(fields["place"], pa.int32()),
             "operation_digest": workload.column(lambda shared: shared.workload.manifest.spec.operation_spec_digest),
-            "protocol_digest": pa.repeat(FLASHINFER_BENCH_PROTOCOL.digest, len(fits)),
+            "protocol_digest": shape.column(lambda _: FLASHINFER_BENCH_PROTOCOL.digest),
             "comparison_key": _Shared(fields["comparison_key"]).column(str),
-            "source": pa.repeat(SOURCE, len(fits)),
+            "source": shape.column(lambda _: SOURCE),
             "status": shape.column(lambda shape: shape.status),
             "hardware": environment.column(lambda environment: environment.spec.hardware.product),
-            "primary_statistic": shape.column(lambda shape: shape.statistic),
+            "primary_statistic": pa.array([shape.statistic for shape in fields["shape"]], pa.string()),
             "workload_uuid": workload.column(lambda shared: shared.workload.uuid),
             "inputs_sha256": workload.column(lambda shared: shared.workload.inputs_sha256),
             "timezone_assumed": pa.array([not has_zone for has_zone in fields["has_zone"]], pa.bool_()),
@@ -304,24 +306,37 @@ class ColumnReader:
         }
         for table in (given, self._work_out(given, shape.distinct)):
             columns |= {name: table.column(name) for name in table.column_names}
-        return pa.table([columns[field.name] for field in RUN_COLUMNS], names=RUN_COLUMNS.names).cast(RUN_COLUMNS)
+        return pa.table([columns[field.name] for field in RUN_COLUMNS], names=RUN_COLUMNS.names)
 
     def _work_out(self, given: pa.Table, shapes: Sequence[_Shape]) -> pa.Table:
         """Return what takes text or digests: manifests, run digests, logs and instants, in the same order."""
-        manifest = _by_shape({shape.number: shape.manifest for shape in shapes})
-        identity = _by_shape({shape.number: shape.identity for shape in shapes})
+        spec, manifest, identity = (
+            _by_shape({shape.number: text for shape, text in zip(shapes, texts, strict=True)})
+            for texts in zip(*((shape.spec, shape.manifest, shape.identity) for shape in shapes), strict=True)
+        )
         self._connection.register("given", given)
         try:
             return self._connection.sql(
                 f"""
+                WITH instants AS (
+                    SELECT
+                        *,
+                        'sha256:' || sha256(log) AS log_digest,
+                        timestamp[:19] || '.' || rpad(timestamp[21:23], 3, '0') AS instant
+                    FROM given
+                ),
+
+                specs AS (
+                    SELECT *, {spec} AS spec FROM instants
+                )
+
                 SELECT
-                    'sha256:' || sha256(log) AS log_digest,
+                    log_digest,
                     coalesce(strlen(log), 0) AS log_size_bytes,
-                    timestamp[:19] || '.' || rpad(timestamp[21:23], 3, '0') AS instant,
                     instant::TIMESTAMP AS observed_at,
                     'sha256:' || sha256({identity}) AS run_digest,
                     {manifest} AS manifest
-                FROM given
+                FROM specs
                 """
             ).to_arrow_table()
         finally:
@@ -329,9 +344,11 @@ class ColumnReader:
 
 
 def _by_shape(texts: dict[int, str]) -> str:
-    """Return the SQL that chooses among the SQL of several shapes."""
+    """Return the SQL that chooses among the SQL of shapes."""
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
     cases = " ".join(f"WHEN {number} THEN {text}" for number, text in texts.items())
-    return f"CASE shape {cases} END" if cases else "NULL::VARCHAR"
+    return f"CASE shape {cases} END"
 
 
 def _is_plain(timestamp: str) -> bool:
@@ -425,6 +442,7 @@ def _shape(number: int, status: str, has_correctness: bool, no_log: bool, *types
         )
     except ValidationError:  # a passed run without a time
         return None
+    spec = canonical_text(run.document["spec"]).decode()
     return _Shape(
         number=number,
         status=canonical_status,
@@ -432,12 +450,16 @@ def _shape(number: int, status: str, has_correctness: bool, no_log: bool, *types
         statistic=run.spec.timing.primary_statistic if run.spec.timing else None,
         metric=metric_key(run),
         error_not_finite=outcome.error_not_finite,
-        manifest=_sql(run.text),
-        identity=_sql(identity_text(run.document).decode()),
+        spec=_sql(spec),
+        manifest=_sql(run.text, around=spec),
+        identity=_sql(identity_text(run.document).decode(), around=spec),
     )
 
 
-def _sql(text: str) -> str:
-    """Return the SQL that makes a text with values in place of its placeholders."""
+def _sql(text: str, *, around: str | None = None) -> str:
+    """Return the SQL that makes a text with values in place of its placeholders; one part of it may be ``spec``."""
+    if around is not None:
+        before, after = text.split(around)
+        return f"concat({_sql(before)}, spec, {_sql(after)})"
     pieces = (_SLOTS.get(piece) or "'" + piece.replace("'", "''") + "'" for piece in _ANY_SLOT.split(text) if piece)
     return f"concat({', '.join(pieces)})"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.errors import DataDirectoryError
@@ -79,8 +80,14 @@ class PartWriter:
         repeated = [c.name for c in table.part_columns if c.name not in (*table.key, "run_digest", "manifest")]
         self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd", use_dictionary=repeated)
 
+    def _together(self) -> pa.Table:
+        first = self._waiting[0].schema
+        if not all(rows.schema.equals(first) for rows in self._waiting):
+            self._waiting = [rows.cast(self._schema) for rows in self._waiting]
+        return pa.concat_tables(self._waiting)
+
     def add(self, rows: pa.Table) -> None:
-        """Add rows in the declared columns."""
+        """Add rows in the declared columns; texts may be dictionaries, which are cheaper to sort."""
         self._waiting.append(rows)
         self._waiting_rows += rows.num_rows
         self._waiting_bytes += rows.nbytes
@@ -109,7 +116,9 @@ class PartWriter:
 
     def _write_group(self) -> None:
         if self._waiting_rows:
-            rows = pa.concat_tables(self._waiting).cast(self._schema).sort_by(self._key)
+            rows = self._together()
+            key = pa.table({name: rows[name].cast(self._schema.field(name).type) for name, _ in self._key})
+            rows = rows.unify_dictionaries().take(pc.sort_indices(key, sort_keys=self._key)).cast(self._schema)
             self._writer.write_table(rows, row_group_size=rows.num_rows)
             self._rows += rows.num_rows
         self._waiting.clear()

@@ -87,6 +87,7 @@ def _laid_out_by_lines(path: Path) -> bool:
 
 
 def _lines(path: Path) -> Iterator[Record]:
+    digest = hashlib.sha256
     with path.open("rb") as stream:
         offset, number = 0, 0
         while line := stream.readline(MAX_RECORD_BYTES + 2):
@@ -98,7 +99,7 @@ def _lines(path: Path) -> Iterator[Record]:
                 offset += read
                 continue
             if body.strip():
-                yield _record(number, offset, body)
+                yield Record(number, offset, len(body), "sha256:" + digest(body).hexdigest(), body)
             offset += len(line)
 
 
