@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -184,7 +183,7 @@ CASES = [
     Case("2:4 fp4 by fp8", "gemm", {"m": 128},
          {"a_vals": ("int8", [128, 512]), "a_meta": ("int8", [128, 512]), "b_fp8": ("fp8_e4m3", [2048, 2048])},
          {"c": ("bf16", [128, 2048])}, 4_325_376, 536_870_912, "fp8", 540.672, "dram",
-         {"n": 2048, "k": 2048, "g": 512}, ("quantization-float4-e2m1fn", "quantization-float8-e4m3fn", "sparsity:2-4")),
+         {"n": 2048, "k": 2048, "g": 512}, (FP4[1], FP8_FP4[0], "sparsity:2-4")),
     # Grouped, masked: the masks tell which rows count, and at least one does. masked_m 4·4 = 16, a row 2048 + 16·4 =
     # 2,112, a group of B 2048·1024 + 2048·64·4 = 2,621,440: 2,623,568 B / 8,000 = 327.946 ns.
     # One row: 2·2048·2048 = 8,388,608 operations / 5,000,000 = 1.7 ns.
@@ -270,8 +269,8 @@ CASES = [
           "kpe_cache": ("bf16", [8462, 64, 64]), "sparse_indices": ("int32", [8, 2048])},
          {"output": ("bf16", [8, 16, 512]), "lse": ("fp32", [8, 16])}, 214_144, 278_528, "bf16", 26.768, "dram",
          {"page_size": 64, "topk": 2048}),
-    # Indexer: a sequence of at most topk tokens is selected whole, unscored. Its length and its first page: 31·(4 + 4) =
-    # 248 B / 8,000 = 0.031 ns, and no operation.
+    # Indexer: a sequence of at most topk tokens is selected whole, unscored. Its length and its first page are read,
+    # 31·(4 + 4) = 248 B / 8,000 = 0.031 ns, and no operation.
     Case("dsa indexer", "dsa-paged", {"batch_size": 31, "max_num_pages": 26, "num_pages": 11923},
          {"q_index_fp8": ("fp8_e4m3", [31, 64, 128]), "k_index_cache_fp8": ("int8", [11923, 64, 1, 132]),
           "weights": ("fp32", [31, 64]), "seq_lens": ("int32", [31]), "block_table": ("int32", [31, 26])},
@@ -305,7 +304,7 @@ CASES = [
     # 10·8·6·2048·768 = 754,974,720 operations.
     Case("moe, all here", "moe", {"seq_len": 10}, *moe(10, 128, 128, 2048, 768), 37_784_448, 754_974_720, "fp8",
          4_723.056, "dram",
-         {"num_local_experts": 128, "top_k": 8, "hidden_size": 2048, "intermediate_size": 768}),
+         {"num_local_experts": 128, "top_k": 8, "gemm1_out_size": 1536, "hidden_size": 2048, "intermediate_size": 768}),
     # Sampling: 3·128256·4 = 1,539,072 B of probabilities, top_k 12: 1,539,084 B / 8,000 = 192.3855 ns.
     Case("top-k sampling", "sampling", {"batch_size": 3},
          {"probs": ("fp32", [3, 128256]), "top_k": ("int32", [3])}, {"samples": ("int64", [3])}, 1_539_084, None, None,
@@ -321,8 +320,8 @@ CASES = [
     Case("elementwise on A800", "elementwise", {"m": 64}, {"x": ("fp32", [64, 1024])}, {"y": ("fp32", [64, 1024])},
          262_144, 65_536, "tf32", 262_144 / 2_039, "dram", hardware="NVIDIA A800-SXM4-80GB"),
     # Nothing is proved of a family without a formula, or of a GPU without a datasheet.
-    Case("unknown family", "rope", {"m": 64}, {"x": ("fp16", [64, 1024])}, {"y": ("fp16", [64, 1024])}, None, None, None,
-         None, None),
+    Case("unknown family", "rope", {"m": 64}, {"x": ("fp16", [64, 1024])}, {"y": ("fp16", [64, 1024])}, None, None,
+         None, None, None),
     Case("unknown hardware", "gemm", {"m": 7}, *gemm(7, 128, 2048), 552_960, 3_670_016, None, None, None,
          {"n": 128, "k": 2048}, hardware="a GPU of tomorrow"),
 ]  # fmt: skip
