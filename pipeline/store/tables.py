@@ -522,6 +522,18 @@ STANDING = Table(
     ),
 )
 
+FLAGS = Table(
+    "flags",
+    "derived",
+    "A mark of suspicion or of a peculiarity of the data; it never changes a status",
+    ("run_digest", "flag"),
+    (
+        _text("run_digest", "The run"),
+        _text("flag", "BELOW_FLOOR, ERROR_LARGE, TZ_ASSUMED, ..."),
+        _text("detail", "What it rests on, in a sentence"),
+    ),
+)
+
 FLOOR_TENSORS = Table(
     "floor_tensors",
     "derived",
@@ -610,6 +622,10 @@ COHORT_RUNS = Table(
         _text("run_digest", "The run"),
         _boolean("ranked", "Eligible, and not shut out by the profile"),
         _boolean("qualified", "Would be ranked if it had standing: it counts in the history while it had"),
+        _text("input_identity", "Workload uuid where inputs come from tensor files (strict_exact)", nullable=True),
+        _text(
+            "protocol_era", "How the harness timed, inferred from the time of measurement (strict_exact)", nullable=True
+        ),
     ),
 )
 
@@ -632,6 +648,10 @@ COHORTS = Table(
         _text("protocol", "Name of the protocol"),
         _text("protocol_digest", "The protocol"),
         _text("metric", "latency:<statistic>:ns"),
+        _text("input_identity", "Workload uuid where inputs come from tensor files (strict_exact)", nullable=True),
+        _text(
+            "protocol_era", "How the harness timed, inferred from the time of measurement (strict_exact)", nullable=True
+        ),
         _bigint("results", "Ranked runs"),
         _bigint("runs", "All runs, also those that are not ranked"),
         _text("best_run_digest", "The fastest ranked run", nullable=True),
@@ -665,8 +685,8 @@ LEADERBOARD = Table(
         _bigint("latency_ns", "Latency in nanoseconds"),
         _double("vs_best", "Latency over the cohort's best"),
         _double("vs_baseline", "Latency over the cohort's best baseline", nullable=True),
-        _double("floor_ns", "Floor estimate in nanoseconds", nullable=True),
-        _double("vs_floor", "Latency over the floor", nullable=True),
+        _double("floor_ns", "Floor by the profile's floor model, in nanoseconds", nullable=True),
+        _double("vs_floor", "Latency over that floor", nullable=True),
         _text("evidence_level", "reported, reproducible, verified or replicated"),
         _texts("flags", "Flags of the run"),
         _timestamp("observed_at", "When it was measured, UTC"),
@@ -706,8 +726,8 @@ CURRENT_RECORDS = Table(
         _text("fastest_run_digest", "The fastest ranked run"),
         _bigint("fastest_latency_ns", "Its latency in nanoseconds"),
         _timestamp("held_since", "When it took the record, UTC"),
-        _double("floor_ns", "Floor estimate in nanoseconds", nullable=True),
-        _double("vs_floor", "Latency of the holder over the floor", nullable=True),
+        _double("floor_ns", "Floor by the profile's floor model, in nanoseconds", nullable=True),
+        _double("vs_floor", "Latency of the holder over that floor", nullable=True),
     ),
 )
 
@@ -760,12 +780,13 @@ TABLES: tuple[Table, ...] = (
     CORRECTIONS,
     PROFILES,
     PEAKS,
-    SUSPENSIONS,
-    STANDING,
     FLOOR_TENSORS,
     FLOOR_FACTS,
     FLOOR_TERMS,
     FLOOR_ESTIMATES,
+    SUSPENSIONS,
+    STANDING,
+    FLAGS,
     COHORT_RUNS,
     COHORTS,
     LEADERBOARD,

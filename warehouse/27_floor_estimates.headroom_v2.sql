@@ -3,7 +3,7 @@
 -- bandwidth. Compute: the useful operations over the highest dense rate at which the GPU multiplies the widest of the
 -- operands, be it in a wider format where it has no unit for theirs. The floor is the larger of the two.
 WITH pairs AS (
-    SELECT DISTINCT workload_digest, hardware FROM runs
+    SELECT DISTINCT workload_digest, hardware FROM parts_runs
 ),
 
 gpus AS ( -- the row whose match stands as a word in the hardware name; the longest wins
