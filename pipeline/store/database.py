@@ -134,8 +134,8 @@ def _policies() -> list[Path]:
 
 
 def _policy_table(path: Path) -> Table:
-    """Return the table that ``NN_<table>.sql`` fills."""
-    return table(path.stem.partition("_")[2])
+    """Return the table that ``NN_<table>.sql`` fills, or ``NN_<table>.<part>.sql`` fills in part."""
+    return table(path.name.partition("_")[2].partition(".")[0])
 
 
 def declaration(declared: Table) -> Iterator[str]:
