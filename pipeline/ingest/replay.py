@@ -169,7 +169,7 @@ class Replay:
                 continue
             names[name] = file.path
             self.counts["files_unchanged" if known else "files_read"] += 1
-            self._take_solution(file.path, blob, document)
+            self._take_solution(file.path, blob, document, self.snapshot.sequence)
 
     def _parse_solution(self, path: str, blob: str) -> Document[NormalizedSolution]:
         """Normalize a solution; it belongs to the revision at which this warehouse first saw its bytes."""
@@ -177,8 +177,13 @@ class Replay:
         first = self._first_seen.get(blob, self.snapshot)
         return self.adapter.read_solution(self.blobs.read(blob), path, self._project(first), self._catalog)
 
-    def _take_solution(self, path: str, blob: str, document: Document[NormalizedSolution] | None) -> None:
-        """Let the name of a solution mean its implementation; without a document the blob is known already."""
+    def _take_solution(
+        self, path: str, blob: str, document: Document[NormalizedSolution] | None, sequence: int
+    ) -> None:
+        """Let the name of a solution mean its implementation, unless a later file of that name is known.
+
+        Without a document the blob is known already.
+        """
         if document is not None:
             solution, license_name = document.value, self.adapter.license
             row = rows.implementation_row(solution, path, blob, license_name, self.snapshot)
@@ -186,7 +191,7 @@ class Replay:
             self.collector.extend("artifacts", rows.source_artifact_rows(solution, blob, license_name, self.snapshot))
             self.collector.note_drift(path, document.drift)
             self.state.solutions[blob] = (solution.name, solution.manifest.digest)
-        self._catalog_changed |= self._catalog.bind_solution(*self.state.solutions[blob])
+        self._catalog_changed |= self._catalog.bind_solution(*self.state.solutions[blob], sequence)
         self._release_file(path)
 
     def _retry_solutions(self, listed: set[str]) -> None:
@@ -198,8 +203,7 @@ class Replay:
                 document = self._parse_solution(row.source_file, row.blob_sha256)
             except HeldBackError:
                 continue
-            if not self._catalog.has_solution(document.value.name):
-                self._take_solution(row.source_file, row.blob_sha256, document)
+            self._take_solution(row.source_file, row.blob_sha256, document, self.state.sequence(row.snapshot_id))
 
     def _refuse_pointer(self, blob: str) -> None:
         if is_lfs_pointer(self.blobs.path(blob)):
@@ -211,7 +215,7 @@ class Replay:
 
     def _read_records(self, files: Sequence[ListedFile], progress: Progress) -> None:
         """Read the files of workloads, then those of traces; account for those that need not be read."""
-        read_before = self.state.read_blobs(self.snapshot.scope)
+        read_before = self.state.records(self.snapshot.scope)
         unread: dict[tuple[str, str], ListedFile] = {}
         repeated: list[ListedFile] = []
         for file in files:
@@ -219,8 +223,8 @@ class Replay:
             if key in unread or key in self._blob_records:
                 repeated.append(file)
                 self.counts["files_read"] += 1
-            elif key in read_before and key in self.state.records:
-                self._count_unchanged(file, key[1])
+            elif (before := read_before.get(key)) is not None:
+                self._count_unchanged(file, key[1], before)
             elif is_lfs_pointer(self.blobs.path(key[1])):
                 self._hold_file(file, Reason.LFS_POINTER, "it is a Git LFS pointer; fetch the content (git lfs pull)")
                 continue
@@ -273,9 +277,9 @@ class Replay:
         else:
             self.counts["workload_records"] += records
 
-    def _count_unchanged(self, file: ListedFile, blob: str) -> None:
+    def _count_unchanged(self, file: ListedFile, blob: str, counted: BlobRecords) -> None:
         """Account for a file read in an earlier ingest, without reading it again."""
-        counted = self._blob_records[file.kind, blob] = self.state.records[file.kind, blob]
+        self._blob_records[file.kind, blob] = counted
         self.counts["files_unchanged"] += 1
         if file.kind is not Kind.TRACE:
             self.counts["workload_records"] += counted.records
@@ -342,10 +346,10 @@ class Replay:
             self.hold_record(outcome, row.source_file, blob)
             return
         self.counts["freed"] += 1
-        self._intake.free(record.sha256)
         if isinstance(outcome, ReadWorkload):
             self._take_workload(outcome, row.source_file)
             return
+        self._intake.free(record.sha256)
         self.release_run(record.sha256)
         observed = self.state.ledger.implementations([record.sha256])
         if outcome.implementation_digest not in observed.get(record.sha256, ()):
