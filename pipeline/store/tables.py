@@ -622,6 +622,7 @@ COHORT_RUNS = Table(
         _text("run_digest", "The run"),
         _boolean("ranked", "Eligible, and not shut out by the profile"),
         _boolean("qualified", "Would be ranked if it had standing: it counts in the history while it had"),
+        _texts("shut_out", "Flags for which the profile does not rank it"),
         _text("input_identity", "Workload uuid where inputs come from tensor files (strict_exact)", nullable=True),
         _text(
             "protocol_era", "How the harness timed, inferred from the time of measurement (strict_exact)", nullable=True
