@@ -489,6 +489,7 @@ CORRECTIONS = Table(
         _text("run_digest", "The run that is corrected"),
         _text("action", "retract, supersede or takedown"),
         _text("successor", "The run that counts in its place; null: none is named", nullable=True),
+        _texts("removes", "Digests of the log and source texts that a takedown removed from the blobs"),
         _text("reason", "Why, in a sentence"),
         _text("author", "Who reviewed it"),
         _timestamp("at", "From when on it counts, UTC"),
