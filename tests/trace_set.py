@@ -101,7 +101,7 @@ def evaluation(latency_ms: Any = 0.011, **changes: Any) -> Json:
 
 def trace(
     rows: int = 8,
-    latency_ms: float = 0.011,
+    latency_ms: Any = 0.011,
     *,
     by: str | None = "scale_torch",
     of: str = "scale_rows",
