@@ -1,4 +1,5 @@
--- Flags, flags-v1: marks of suspicion or of a peculiarity of the data, each with what it rests on. None changes a status.
+-- Flags, flags-v1: marks of suspicion or of a peculiarity of the data, each with what it rests on. None changes a
+-- status.
 WITH observed AS (
     SELECT
         run_digest,

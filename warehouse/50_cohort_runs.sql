@@ -1,9 +1,9 @@
 -- Cohort membership, by the policy of each profile.
 -- source_native (ranking-v1): the published comparison key; every eligible run is ranked.
--- strict_exact (ranking-v2): also input identity, the workload's uuid where any input comes from a tensor file, and the
--- harness's way of timing, inferred from the time of measurement: CUDA events' mean before 2026-02-24, then the mean over
--- trials of CUPTI medians. The key is the SHA-256 of the JSON of all three. Runs below the floor, and runs whose uuid names
--- several inputs, are shown but not ranked.
+-- strict_exact (ranking-v2): also input identity, the workload's uuid where any input comes from a tensor file, and
+-- the harness's way of timing, inferred from the time of measurement: CUDA events' mean before 2026-02-24, then the
+-- mean over trials of CUPTI medians. The key is the SHA-256 of the JSON of all three. Runs below the floor, and runs
+-- whose uuid names several inputs, are shown but not ranked.
 WITH inputs AS (
     SELECT benchmark, inputs_sha256, bool_or(tensor_files) AS tensor_files
     FROM workload_inputs
@@ -16,7 +16,7 @@ members AS (
         comparison_key,
         eligible,
         qualified,
-        flags,
+        list_sort(list_intersect(flags, ['BELOW_FLOOR', 'UUID_CONFLICT'])) AS shut_out,
         if(tensor_files, workload_uuid, NULL) AS input_identity,
         CASE
             WHEN source = 'flashinfer-bench' AND observed_at < TIMESTAMP '2026-02-24' THEN 'cuda_events_mean'
@@ -33,6 +33,7 @@ SELECT
     run_digest,
     eligible AS ranked,
     qualified,
+    [] AS shut_out,
     NULL AS input_identity,
     NULL AS protocol_era
 FROM members
@@ -46,8 +47,9 @@ SELECT
         'v': 2
     })::VARCHAR) AS cohort_key,
     run_digest,
-    eligible AND NOT list_has_any(flags, ['BELOW_FLOOR', 'UUID_CONFLICT']) AS ranked,
-    qualified AND NOT list_has_any(flags, ['BELOW_FLOOR', 'UUID_CONFLICT']) AS qualified,
+    eligible AND len(shut_out) = 0 AS ranked,
+    qualified AND len(shut_out) = 0 AS qualified,
+    shut_out,
     input_identity,
     protocol_era
 FROM members

@@ -17,6 +17,7 @@ from pipeline.errors import DataDirectoryError, SourceError, UsageError
 from pipeline.ingest.replay import Replay
 from pipeline.ingest.report import IngestReport, IngestRequest
 from pipeline.ingest.state import HeldRow, State
+from pipeline.ingest.takedown import take_down
 from pipeline.manifests import canonical_text, sha256_of
 from pipeline.normalize.adapter import Adapter
 from pipeline.normalize.flashinfer_bench import FlashInferBench
@@ -24,9 +25,11 @@ from pipeline.sources.directory import DirectorySource, sample_source
 from pipeline.sources.listing import Kind, Progress, Source
 from pipeline.store import database
 from pipeline.store.blobs import BlobStore
+from pipeline.store.corrections import Corrections, read_corrections
 from pipeline.store.layout import FORMAT_VERSION, DataDirectory
 from pipeline.store.parts import Commit, part_files, read_commit, remove_uncommitted, write_commit
 from pipeline.store.snapshots import Snapshot, read_snapshots, record_snapshot, remove_leftovers
+from pipeline.store.tables import CORRECTIONS
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _URL = re.compile(r"https://[^\s/]+/?\S*")
@@ -41,6 +44,7 @@ def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _qu
 
     Raises:
         UsageError: the request does not make sense.
+        CorrectionError: the reviewed corrections cannot be applied.
         SourceError: the source cannot be read.
         DataDirectoryError: the data directory cannot be used.
     """
@@ -51,6 +55,7 @@ def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _qu
         return _dry_run(data, source, adapter, progress, started)
     with explained(data):
         data.prepare()
+        _check_corrections(data, rebuild=request.rebuild)
         blobs = BlobStore(data.blobs)
         blobs.remove_temporaries()
         remove_leftovers(data)
@@ -117,11 +122,21 @@ def replay_missing(
 
 
 def publish(data: DataDirectory, progress: Progress = _quiet, *, force: bool = False) -> bool:
-    """Build ``warehouse.duckdb`` where it does not fit the commits and the policy, or by force; tell whether."""
-    commits = [commit for _, commit in _committed(data, read_snapshots(data))]
-    build_key = _build_key(data, commits)
+    """Build ``warehouse.duckdb`` where it does not fit commits, corrections and policy, or by force; tell whether.
+
+    Raises:
+        CorrectionError: the reviewed corrections do not fit the warehouse; it stays as it was.
+        DataDirectoryError: the data directory cannot be used.
+    """
+    snapshots = read_snapshots(data)
+    commits = [commit for _, commit in _committed(data, snapshots)]
+    corrections = read_corrections(data.corrections)
+    build_key = _build_key(commits, corrections)
     if not force and database.built_with(data.database) == build_key:
         return False
+    parts = part_files(data, commits)
+    corrections.check(parts["runs"], parts)
+    take_down(BlobStore(data.blobs), snapshots, parts["artifacts"], corrections.removed, progress)
     progress("publish", 0, None)
     meta = {
         "format_version": str(FORMAT_VERSION),
@@ -129,8 +144,21 @@ def publish(data: DataDirectory, progress: Progress = _quiet, *, force: bool = F
         "kernelhouse_version": pipeline.__version__,
         "policy_digest": database.policy_digest(),
     }
-    database.build(part_files(data, commits), data.database, meta=meta)
+    database.build(parts, data.database, meta=meta, reviewed={CORRECTIONS.name: corrections.rows()})
     return True
+
+
+def _check_corrections(data: DataDirectory, *, rebuild: bool) -> None:
+    """Refuse corrections that do not fit the warehouse before anything is pulled.
+
+    Where parts are yet to be made, the runs are looked up when the warehouse is published.
+    """
+    corrections = read_corrections(data.corrections)
+    snapshots = read_snapshots(data)
+    done = _committed(data, snapshots)
+    if corrections.entries and not rebuild and len(done) == len(snapshots):
+        parts = part_files(data, [commit for _, commit in done])
+        corrections.check(parts["runs"], parts)
 
 
 def _committed(data: DataDirectory, snapshots: Sequence[Snapshot]) -> list[tuple[Snapshot, Commit]]:
@@ -144,12 +172,13 @@ def _committed(data: DataDirectory, snapshots: Sequence[Snapshot]) -> list[tuple
     return done
 
 
-def _build_key(data: DataDirectory, commits: Sequence[Commit]) -> str:
+def _build_key(commits: Sequence[Commit], corrections: Corrections) -> str:
     return sha256_of(
         canonical_text(
             {
                 "format": FORMAT_VERSION,
                 "policy": database.policy_digest(),
+                "corrections": corrections.digest,
                 "parts": [part.sha256 for commit in commits for part in commit.parts],
             }
         )

@@ -175,7 +175,9 @@ class Replay:
         """Normalize a solution; it belongs to the revision at which this warehouse first saw its bytes."""
         self._refuse_pointer(blob)
         first = self._first_seen.get(blob, self.snapshot)
-        return self.adapter.read_solution(self.blobs.read(blob), path, self._project(first), self._catalog)
+        tombstone = self.blobs.tombstone(blob)
+        removed = tombstone.texts if tombstone else ()
+        return self.adapter.read_solution(self.blobs.read(blob), path, self._project(first), self._catalog, removed)
 
     def _take_solution(
         self, path: str, blob: str, document: Document[NormalizedSolution] | None, sequence: int
@@ -247,7 +249,7 @@ class Replay:
         def framed() -> Iterator[tuple[TraceFile, Iterable[Record]]]:
             for done, file in enumerate(traces):
                 progress(done)
-                yield file, self.adapter.frame(self.blobs.path(file.blob_sha256), file.path)
+                yield file, self._frame(file.blob_sha256, file.path)
             progress(len(traces))
 
         self.counts += self._intake.read(framed())
@@ -256,10 +258,13 @@ class Replay:
             self.counts["duplicates"] += file.duplicates
             self._blob_records[Kind.TRACE, file.blob_sha256] = file.counted()
 
+    def _frame(self, blob: str, path: str) -> Iterable[Record]:
+        return self.blobs.restored(blob, self.adapter.frame(self.blobs.path(blob), path))
+
     def _read_workload_file(self, file: ListedFile) -> None:
         blob = _sha256(file)
         counted = TraceFile(file.path, blob)
-        for batch in _batches(self.adapter.frame(self.blobs.path(blob), file.path)):
+        for batch in _batches(self._frame(blob, file.path)):
             counted.records += len(batch)
             for outcome in self.adapter.read_workloads(batch, self._catalog):
                 if isinstance(outcome, Held):
@@ -333,7 +338,8 @@ class Replay:
                 raw=self.blobs.read(row.blob_sha256 or "", row.byte_offset or 0, row.size_bytes),
                 from_document=row.from_document,
             )
-            self._retry_record(row, record)
+            (restored,) = self.blobs.restored(row.blob_sha256 or "", [record])
+            self._retry_record(row, restored)
 
     def _retry_record(self, row: HeldRow, record: Record) -> None:
         blob = row.blob_sha256 or ""

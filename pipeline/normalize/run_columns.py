@@ -200,6 +200,7 @@ class ColumnReader:
         )
         if (
             record.from_document
+            or record.removed
             or not _is_plain(timestamp)
             or (latency_ms is not None and not _LEAST_MS < latency_ms < _MOST_MS)
             or (0.0 in numbers and _has_negative_zero(numbers))

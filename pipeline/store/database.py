@@ -14,6 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
 from pipeline.errors import DataDirectoryError
 from pipeline.store.files import TEMPORARY, appearing
@@ -51,17 +52,23 @@ def policy_digest() -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def build(parts: Mapping[str, Sequence[Path]], target: Path, *, meta: Mapping[str, str]) -> None:
+def build(
+    parts: Mapping[str, Sequence[Path]],
+    target: Path,
+    *,
+    meta: Mapping[str, str],
+    reviewed: Mapping[str, pa.Table] | None = None,
+) -> None:
     """Build the database from the Parquet parts of each evidence table and rename it onto ``target``.
 
-    ``meta`` becomes the rows of the table ``meta``. One build at a time for a target: the caller holds the data
-    directory. Whatever fails, ``target`` stays as it was and nothing is left beside it; DataDirectoryError where
-    a part does not fit its declaration.
+    ``reviewed`` holds the rows of the reviewed tables, by name; ``meta`` becomes the rows of the table ``meta``.
+    One build at a time for a target: the caller holds the data directory. Whatever fails, ``target`` stays as it was
+    and nothing is left beside it; DataDirectoryError where a part does not fit its declaration.
     """
     _remove_leftovers(target)
     try:
         with appearing(target) as aside, closing(duckdb.connect(str(aside))) as connection:
-            _fill(connection, parts, meta)
+            _fill(connection, parts, reviewed or {}, meta)
     except duckdb.Error as error:
         what = f"{target} cannot be written ({_sentence(error)})"
         raise DataDirectoryError(f"{what}: free disk space or choose another data directory") from error
@@ -100,7 +107,12 @@ def connect(path: Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _fill(connection: duckdb.DuckDBPyConnection, parts: Mapping[str, Sequence[Path]], meta: Mapping[str, str]) -> None:
+def _fill(
+    connection: duckdb.DuckDBPyConnection,
+    parts: Mapping[str, Sequence[Path]],
+    reviewed: Mapping[str, pa.Table],
+    meta: Mapping[str, str],
+) -> None:
     """Make every table: evidence straight from its parts first, then the policies in the order of their numbers."""
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET preserve_insertion_order = false")
@@ -110,6 +122,10 @@ def _fill(connection: duckdb.DuckDBPyConnection, parts: Mapping[str, Sequence[Pa
     for declared in TABLES:
         for statement in declaration(declared):
             connection.execute(statement)
+    for name, rows in reviewed.items():
+        connection.register("reviewed_rows", rows)
+        connection.execute(f"INSERT INTO {table(name).name} BY NAME FROM reviewed_rows")
+        connection.unregister("reviewed_rows")
     for declared in EVIDENCE:
         _run(connection, declared, _parts_view(declared, parts.get(declared.name, ())))
     policies = [(_policy_table(path), path.read_text(encoding="utf-8")) for path in _policies()]
@@ -144,7 +160,8 @@ def _policy_table(path: Path) -> Table:
 def declaration(declared: Table) -> Iterator[str]:
     """Yield the statements that make a table as declared, with a comment on it and on each column."""
     columns = ", ".join(
-        f'"{column.name}" {column.type.value}{"" if column.nullable else " NOT NULL"}{_COMPRESSION.get(column.name, "")}'
+        f'"{column.name}" {column.type.value}{"" if column.nullable else " NOT NULL"}'
+        f"{_COMPRESSION.get(column.name, '')}"
         for column in declared.columns
     )
     yield f"CREATE TABLE {declared.name} ({columns})"

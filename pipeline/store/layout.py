@@ -45,6 +45,11 @@ class DataDirectory:
         return self.root / "warehouse.duckdb"
 
     @property
+    def corrections(self) -> Path:
+        """The reviewed corrections, which people write; it need not exist."""
+        return self.root / "corrections.toml"
+
+    @property
     def format_file(self) -> Path:
         """The format version of the directory."""
         return self.root / "format.json"

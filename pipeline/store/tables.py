@@ -489,6 +489,7 @@ CORRECTIONS = Table(
         _text("run_digest", "The run that is corrected"),
         _text("action", "retract, supersede or takedown"),
         _text("successor", "The run that counts in its place; null: none is named", nullable=True),
+        _texts("removes", "Digests of the log and source texts that a takedown removed from the blobs"),
         _text("reason", "Why, in a sentence"),
         _text("author", "Who reviewed it"),
         _timestamp("at", "From when on it counts, UTC"),
@@ -622,6 +623,7 @@ COHORT_RUNS = Table(
         _text("run_digest", "The run"),
         _boolean("ranked", "Eligible, and not shut out by the profile"),
         _boolean("qualified", "Would be ranked if it had standing: it counts in the history while it had"),
+        _texts("shut_out", "Flags for which the profile does not rank it"),
         _text("input_identity", "Workload uuid where inputs come from tensor files (strict_exact)", nullable=True),
         _text(
             "protocol_era", "How the harness timed, inferred from the time of measurement (strict_exact)", nullable=True
