@@ -215,7 +215,7 @@ def _log(rng: random.Random) -> str:
     lines = (
         f'/tmp/build/kernel_{rng.randrange(10**6)}.cu(12): error: "acc" is undefined'
         for _ in range(rng.randrange(1, 9))
-    )  # noqa: S108,E501 - a text
+    )
     return "\n".join(lines) + "\n\tninja: build stopped.\n"
 
 

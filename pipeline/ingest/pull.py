@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from pipeline.sources.listing import Kind, Progress, Source
 from pipeline.store import database
 from pipeline.store.blobs import BlobStore
 from pipeline.store.corrections import Corrections, read_corrections
+from pipeline.store.extension import extend
 from pipeline.store.layout import FORMAT_VERSION, DataDirectory
 from pipeline.store.parts import Commit, part_files, read_commit, remove_uncommitted, write_commit
 from pipeline.store.snapshots import Snapshot, read_snapshots, record_snapshot, remove_leftovers
@@ -132,7 +133,8 @@ def publish(data: DataDirectory, progress: Progress = _quiet, *, force: bool = F
     commits = [commit for _, commit in _committed(data, snapshots)]
     corrections = read_corrections(data.corrections)
     build_key = _build_key(commits, corrections)
-    if not force and database.built_with(data.database) == build_key:
+    built = database.read_meta(data.database)
+    if not force and built.get("build_key") == build_key:
         return False
     parts = part_files(data, commits)
     corrections.check(parts["runs"], parts)
@@ -141,11 +143,25 @@ def publish(data: DataDirectory, progress: Progress = _quiet, *, force: bool = F
     meta = {
         "format_version": str(FORMAT_VERSION),
         "build_key": build_key,
+        "commits": str(len(commits)),
         "kernelhouse_version": pipeline.__version__,
         "policy_digest": database.policy_digest(),
     }
-    database.build(parts, data.database, meta=meta, reviewed={CORRECTIONS.name: corrections.rows()})
+    reviewed = {CORRECTIONS.name: corrections.rows()}
+    new = None if force else _parts_since(data, commits, corrections, built)
+    if new is None or not extend(parts, new, data.database, meta=meta, reviewed=reviewed):
+        database.build(parts, data.database, meta=meta, reviewed=reviewed)
     return True
+
+
+def _parts_since(
+    data: DataDirectory, commits: Sequence[Commit], corrections: Corrections, built: Mapping[str, str]
+) -> dict[str, list[Path]] | None:
+    """Return the parts that came after a build; None where it was not made of earlier commits in the same way."""
+    known = int(built.get("commits", 0))
+    if not 0 < known < len(commits) or built.get("build_key") != _build_key(commits[:known], corrections):
+        return None
+    return part_files(data, commits[known:])
 
 
 def _check_corrections(data: DataDirectory, *, rebuild: bool) -> None:

@@ -125,6 +125,13 @@ class PartWriter:
         self._waiting_rows = self._waiting_bytes = 0
 
 
+def write_part(data: DataDirectory, table: Table, rows: pa.Table, snapshot: Snapshot) -> Part:
+    """Write a part of rows that are there already."""
+    writer = PartWriter(data, table, snapshot)
+    writer.add(rows)
+    return writer.close()
+
+
 def write_commit(data: DataDirectory, commit: Commit, snapshot: Snapshot) -> None:
     """Record that a snapshot is ingested."""
     document = {
