@@ -86,7 +86,7 @@ def write_one_more(root: Path, records: int, *, seed: int = 1) -> None:
 
 def _task(rng: random.Random, place: int) -> _Task:
     family = ("gemm", "rmsnorm", "gqa_paged")[place % 3]
-    n, k = rng.choice((2048, 4096, 5120)), rng.choice((2048, 4096))
+    n, k = 1024 + 128 * place, rng.choice((2048, 4096))
     name = f"{family}_n{n}_k{k}_v{place}"
     axes: dict[str, Any] = {
         "M": {"type": "var"},

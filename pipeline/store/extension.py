@@ -148,39 +148,42 @@ def _merge(connection: duckdb.DuckDBPyConnection) -> None:
     for declared in database.ungoverned():
         database.run(connection, declared, f"INSERT INTO whole.{declared.name} BY NAME FROM new_{declared.name}")
     governed = dict.fromkeys(declared for declared, _ in database.policies())
-    whole = [declared for declared in governed if _slice_column(declared) is None]
-    for declared in governed:
-        if (column := _slice_column(declared)) is not None:
-            inside = f"{column} IN (FROM slice_{column})"
-            _replace(connection, declared, f"FROM {declared.name} WHERE {inside}", inside)
+    sliced = {declared: column for declared in governed if (column := _slice_column(declared)) is not None}
+    for declared, column in sliced.items():
+        inside = f"{column} IN (FROM slice_{column})"
+        if declared.stage == "evidence":
+            # Wide rows, of which few change, and those in derived columns alone.
+            changing = [*declared.key, *(c.name for c in declared.columns if c.derived)]
+            _differ(connection, declared, changing, inside)
+            inside = f"{declared.key[0]} IN (FROM differing)"
+        database.run(connection, declared, f"DELETE FROM whole.{declared.name} WHERE {inside}")
+        database.run(
+            connection, declared, f"INSERT INTO whole.{declared.name} BY NAME FROM {declared.name} WHERE {inside}"
+        )
     connection.execute("USE whole")
-    for declared in whole:
-        selects = [f"FROM ({select})" for made, select in database.policies() if made == declared]
-        columns = ", ".join(f'"{column.name}"' for column in declared.columns)
-        union = " UNION ALL BY NAME ".join(f"SELECT * {select}" for select in selects)
-        _replace(connection, declared, f"SELECT {columns} FROM ({union})", "true")
+    for declared in governed:
+        if declared not in sliced:
+            connection.execute(f"DELETE FROM {declared.name}")
+    for declared, select in database.policies():
+        if declared not in sliced:
+            database.run(connection, declared, f"INSERT INTO {declared.name} BY NAME\n{select}")
     connection.execute("USE memory")
 
 
-def _replace(connection: duckdb.DuckDBPyConnection, declared: Table, select: str, inside: str) -> None:
-    """Let rows of a table of the copy be what a query gives, touching only those that differ."""
-    key = ", ".join(f'"{name}"' for name in declared.key)
-    columns = ", ".join(f'"{column.name}"' for column in declared.columns)
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE wanted AS SELECT {columns} FROM ({select})")
+def _differ(connection: duckdb.DuckDBPyConnection, declared: Table, names: Sequence[str], inside: str) -> None:
+    """Make ``differing``: the keys of the rows whose columns of these names are not in the copy already."""
+    columns = ", ".join(f'"{name}"' for name in names)
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE gone AS
-        SELECT {key} FROM (SELECT {columns} FROM whole.{declared.name} WHERE {inside} EXCEPT ALL FROM wanted)
+        CREATE OR REPLACE TEMP TABLE differing AS
+        SELECT {declared.key[0]}
+        FROM (
+            SELECT {columns} FROM {declared.name} WHERE {inside}
+            EXCEPT
+            SELECT {columns} FROM whole.{declared.name} WHERE {inside}
+        )
         """
     )
-    connection.execute(
-        f"""
-        CREATE OR REPLACE TEMP TABLE added AS
-        FROM wanted EXCEPT ALL SELECT {columns} FROM whole.{declared.name} WHERE {inside}
-        """
-    )
-    database.run(connection, declared, f"DELETE FROM whole.{declared.name} WHERE ({key}) IN (FROM gone)")
-    database.run(connection, declared, f"INSERT INTO whole.{declared.name} BY NAME FROM added")
 
 
 def _slice_column(declared: Table) -> str | None:
