@@ -87,6 +87,16 @@ def replacing(target: Path) -> Iterator[Path]:
         _remove_leftovers(target)
 
 
+def check_current(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Check that a published database follows the policy of this version of the program.
+
+    DataDirectoryError where it does not: its tables may lack what the questions ask for.
+    """
+    rows = connection.execute(f"SELECT value FROM {META.name} WHERE key = 'policy_digest'").fetchall()
+    if rows != [(policy_digest(),)]:
+        raise DataDirectoryError(f"{path} follows another version's policy: run kernelhouse ingest --rebuild")
+
+
 def read_meta(path: Path) -> dict[str, str]:
     """Return the table ``meta`` of a published database; empty where there is none, or none that can be read."""
     try:
