@@ -131,21 +131,32 @@ def publish(data: DataDirectory, progress: Progress = _quiet, *, force: bool = F
     snapshots = read_snapshots(data)
     commits = [commit for _, commit in _committed(data, snapshots)]
     corrections = read_corrections(data.corrections)
-    build_key = _build_key(commits, corrections)
-    if not force and database.built_with(data.database) == build_key:
+    if not force and database.built_with(data.database) == _build_key(commits, corrections):
         return False
     parts = part_files(data, commits)
     corrections.check(parts["runs"], parts)
     take_down(BlobStore(data.blobs), snapshots, parts["artifacts"], corrections.removed, progress)
     progress("publish", 0, None)
+    derive(data, data.database)
+    return True
+
+
+def derive(data: DataDirectory, target: Path) -> None:
+    """Build a database from the parts, corrections and policy as they are now; change nothing else.
+
+    Raises:
+        CorrectionError: the reviewed corrections are malformed.
+        DataDirectoryError: a part is missing or damaged.
+    """
+    commits = [commit for _, commit in _committed(data, read_snapshots(data))]
+    corrections = read_corrections(data.corrections)
     meta = {
         "format_version": str(FORMAT_VERSION),
-        "build_key": build_key,
+        "build_key": _build_key(commits, corrections),
         "kernelhouse_version": pipeline.__version__,
         "policy_digest": database.policy_digest(),
     }
-    database.build(parts, data.database, meta=meta, reviewed={CORRECTIONS.name: corrections.rows()})
-    return True
+    database.build(part_files(data, commits), target, meta=meta, reviewed={CORRECTIONS.name: corrections.rows()})
 
 
 def _check_corrections(data: DataDirectory, *, rebuild: bool) -> None:
