@@ -59,10 +59,15 @@ def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _qu
         blobs = BlobStore(data.blobs)
         blobs.remove_temporaries()
         remove_leftovers(data)
-        pull = source.pull(blobs, adapter, progress)
-        blobs.sync()
         known = read_snapshots(data)
-        snapshot = record_snapshot(data, pull, known, datetime.now(UTC))
+        if request.source is None and request.rebuild:
+            if not known:
+                raise UsageError(f"{data.root} holds no snapshot to rebuild from: name a SOURCE")
+            snapshot = known[-1]
+        else:
+            pull = source.pull(blobs, adapter, progress)
+            blobs.sync()
+            snapshot = record_snapshot(data, pull, known, datetime.now(UTC))
         if request.rebuild:
             _forget_derived(data)
         replay = replay_missing(data, blobs, adapter, progress, wanted=snapshot)
@@ -80,7 +85,7 @@ def open_source(request: IngestRequest) -> Source:
         raise UsageError(f"--revision {request.revision!r} is no commit: give its 40 hex digits")
     if request.repository is not None and not _URL.fullmatch(request.repository):
         raise UsageError(f"--repository {request.repository!r} is no https URL")
-    if request.source == "sample":
+    if request.source is None or request.source == "sample":
         if request.revision or request.repository or request.authors:
             raise UsageError("the bundled sample takes no --revision, --repository or --author")
         return sample_source()
