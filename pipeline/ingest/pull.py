@@ -137,26 +137,42 @@ def publish(data: DataDirectory, progress: Progress = _quiet, *, force: bool = F
     snapshots = read_snapshots(data)
     commits = [commit for _, commit in _committed(data, snapshots)]
     corrections = read_corrections(data.corrections)
-    build_key = _build_key(commits, corrections)
     built = database.read_meta(data.database)
-    if not force and built.get("build_key") == build_key:
+    if not force and built.get("build_key") == _build_key(commits, corrections):
         return False
     parts = part_files(data, commits)
     corrections.check(parts["runs"], parts)
     take_down(BlobStore(data.blobs), snapshots, parts["artifacts"], corrections.removed, progress)
     progress("publish", 0, None)
-    meta = {
+    new = None if force else _parts_since(data, commits, corrections, built)
+    reviewed = {CORRECTIONS.name: corrections.rows()}
+    if new is None or not extend(parts, new, data.database, meta=_meta(commits, corrections), reviewed=reviewed):
+        derive(data, data.database)
+    return True
+
+
+def derive(data: DataDirectory, target: Path) -> None:
+    """Build a database from the parts, corrections and policy as they are now; change nothing else.
+
+    Raises:
+        CorrectionError: the reviewed corrections are malformed.
+        DataDirectoryError: a part is missing or damaged.
+    """
+    commits = [commit for _, commit in _committed(data, read_snapshots(data))]
+    corrections = read_corrections(data.corrections)
+    reviewed = {CORRECTIONS.name: corrections.rows()}
+    database.build(part_files(data, commits), target, meta=_meta(commits, corrections), reviewed=reviewed)
+
+
+def _meta(commits: Sequence[Commit], corrections: Corrections) -> dict[str, str]:
+    """Return what a database of these says of itself."""
+    return {
         "format_version": str(FORMAT_VERSION),
-        "build_key": build_key,
+        "build_key": _build_key(commits, corrections),
         "commits": str(len(commits)),
         "kernelhouse_version": pipeline.__version__,
         "policy_digest": database.policy_digest(),
     }
-    reviewed = {CORRECTIONS.name: corrections.rows()}
-    new = None if force else _parts_since(data, commits, corrections, built)
-    if new is None or not extend(parts, new, data.database, meta=meta, reviewed=reviewed):
-        database.build(parts, data.database, meta=meta, reviewed=reviewed)
-    return True
 
 
 def _parts_since(
