@@ -45,29 +45,42 @@ def publish(data: str) -> None:
     pull.publish(DataDirectory(Path(data)))
 
 
-def differences(data: str, other: str) -> int:
-    """Return how many rows of the parts of two data directories are not in both, accounting included."""
-    connection = duckdb.connect()
-    found = 0
+def compare(data: str, other: str) -> None:
+    """Compare the parts of two data directories, their accounting included, row for row."""
+    connection = duckdb.connect(config={"memory_limit": "1500MB"})
     for table in EVIDENCE:
         sides = [sorted((DataDirectory(Path(side)).tables / table.name).glob("*.parquet")) for side in (data, other)]
-        if [bool(side) for side in sides] == [False, False]:
+        if not any(sides):
             continue
         if not all(sides):
-            found += 1
-            continue
+            raise SystemExit(f"only one of the two paths has rows of {table.name}")
         ours, theirs = (f"SELECT * FROM read_parquet({[str(path) for path in side]})" for side in sides)
         query = f"SELECT count(*) FROM (({ours} EXCEPT ALL {theirs}) UNION ALL ({theirs} EXCEPT ALL {ours}))"
-        (count,) = connection.execute(query).fetchone() or (0,)
-        found += count
-    return found
+        if (found := connection.execute(query).fetchone()) != (0,):
+            raise SystemExit(f"{found} rows of {table.name} differ between the two paths")
+
+
+def names(data: str) -> None:
+    """Print an operation and a run of the database."""
+    with duckdb.connect(str(DataDirectory(Path(data)).database), read_only=True) as connection:
+        row = connection.execute("SELECT operation, run_digest FROM leaderboard ORDER BY ALL LIMIT 1").fetchone()
+    if row is None:
+        raise SystemExit("the synthetic set has no ranked run: give more records")
+    sys.stdout.write("\n".join(row))
 
 
 def _quiet(stage: str, done: int, total: int | None) -> None:
     """Report no progress."""
 
 
-STAGES = {"fetch": fetch, "rows": rows, "rows one by one": rows_one_by_one, "publish": publish}
+STAGES = {
+    "fetch": fetch,
+    "rows": rows,
+    "rows one by one": rows_one_by_one,
+    "publish": publish,
+    "compare": compare,
+    "names": names,
+}
 
 if __name__ == "__main__":
     STAGES[sys.argv[1]](*sys.argv[2:])
