@@ -213,8 +213,7 @@ def _spoilt(rng: random.Random, line: bytes) -> bytes:
 
 def _log(rng: random.Random) -> str:
     lines = (
-        f'/tmp/build/kernel_{rng.randrange(10**6)}.cu(12): error: "acc" is undefined'
-        for _ in range(rng.randrange(1, 9))
+        f'/build/kernel_{rng.randrange(10**6)}.cu(12): error: "acc" is undefined' for _ in range(rng.randrange(1, 9))
     )
     return "\n".join(lines) + "\n\tninja: build stopped.\n"
 

@@ -203,7 +203,6 @@ class ColumnReader:
             or record.removed
             or not _is_plain(timestamp)
             or (latency_ms is not None and not _LEAST_MS < latency_ms < _MOST_MS)
-            or (0.0 in numbers and _has_negative_zero(numbers))
         ):
             return None
         shape = self._shape(evaluation.status, evaluation.correctness is not None, log is None, *map(type, numbers))
@@ -359,11 +358,6 @@ def _is_plain(timestamp: str) -> bool:
         return timespec is not None and datetime.fromisoformat(timestamp).isoformat(timespec=timespec) == timestamp
     except ValueError:
         return False
-
-
-def _has_negative_zero(value: tuple[_Number, ...]) -> bool:
-    """Tell whether a value is written as minus zero, of which integers know nothing and doubles much."""
-    return any(type(number) is float and number == 0 and math.copysign(1, number) < 0 for number in value)
 
 
 def _record(raw: bytes) -> Record:

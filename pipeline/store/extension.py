@@ -135,7 +135,8 @@ def _merge(connection: duckdb.DuckDBPyConnection) -> None:
     for name, query in (
         (
             "run_digest",
-            "SELECT run_digest FROM whole.runs WHERE operation_digest IN (FROM slice) UNION SELECT run_digest FROM runs",
+            "SELECT run_digest FROM whole.runs WHERE operation_digest IN (FROM slice)"
+            " UNION SELECT run_digest FROM runs",
         ),
         ("workload_digest", "SELECT workload_digest FROM workloads WHERE operation_digest IN (FROM slice)"),
         (

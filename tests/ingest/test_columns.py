@@ -144,8 +144,9 @@ RECORD: dict[str, Any] = {
 ODD_PIECES = [
     ('"latency_ms": 0.5', '"latency_ms": ' + text)
     for text in (
-        "1", "1e0", "1E-2", "-0", "-0.0", "0", "0.0000004", "0.0000005", "1e300", "1e400", "01", ".5", "NaN", "Infinity",
-        '"NaN"', "true", "null", "9007199254740993", "123456789012345678901234567890", "9007199254.740991", "1e-400",
+        "1", "1e0", "1E-2", "-0", "-0.0", "0", "0.0000004", "0.0000005", "1e300", "1e400", "01", ".5", "NaN",
+        "Infinity", '"NaN"', "true", "null", "9007199254740993", "123456789012345678901234567890", "9007199254.740991",
+        "1e-400",
     )
 ] + [
     ('"speedup_factor": 2.0', '"speedup_factor": ' + text)
@@ -158,12 +159,15 @@ ODD_PIECES = [
     for text in (
         "2025-10-21T08:00:11", "2025-10-21T08:00:11.069", "2025-10-21T08:00:11.069999Z", "2025-10-21 08:00:11",
         "2025-10-21T08:00:11.069000+02:00", "2025-10-21T08:00:60", "2025-02-30T08:00:11", "2025-10-21T08:00:11,069",
-        "2025-W43-2T08:00:11", "20251021T080011", "2025-10-21T24:00:00", " 2025-10-21T08:00:11", "1969-12-31T23:59:59.999999",
+        "2025-W43-2T08:00:11", "20251021T080011", "2025-10-21T24:00:00", " 2025-10-21T08:00:11",
+        "1969-12-31T23:59:59.999999",
         "2025-10-21T08:00:11z", "0001-01-01T00:00:00", "",
     )
 ] + [
     ('"log": ""', '"log": ' + text)
-    for text in ("null", '"\\n\\t\\u0000\\u001f\\"\\\\/"', '"\\ud83d\\ude00 é"', '"\\ud83d"', '"\t"', '"\x7f\u2028"', "5")
+    for text in (
+        "null", '"\\n\\t\\u0000\\u001f\\"\\\\/"', '"\\ud83d\\ude00 é"', '"\\ud83d"', '"\t"', '"\x7f\u2028"', "5",
+    )
 ] + [
     ('"solution": "s"', '"solution": ' + text)
     for text in ("null", '"t"', '"\\u0073"', '"s", "solution": "t"', '"t", "solution": "s"', '"s", "solution": 5')
@@ -171,18 +175,28 @@ ODD_PIECES = [
     ('"status": "PASSED"', '"status": ' + text)
     for text in ('"INCORRECT"', '"TIMEOUT"', '"passed"', '"REWARD_HACK"', '"\\u0050ASSED"')
 ] + [
-    ('"extra": null', '"extra": ' + text) for text in ("{}", '"\xff"', "1")
+    ('"extra": null', '"extra": ' + text) for text in ("{}", '"\xff"', "1", 'null, "note": 1')
+] + [
+    (piece, f'{piece}, "note": 1') for piece in ('"solution": "s"', '"log": ""', '"speedup_factor": 2.0')
+] + [
+    ('"speedup_factor": 2.0', f'"speedup_factor": 2.0, "profile": {text}') for text in ("null", "{}")
 ] + [
     ('"uuid": "u-1"', text)
     for text in ('"uuid": null', '"uuid": ""', '"uuid": "\\u0000"', '"uuid": "u-1", "note": 1', '"uuid": "é"')
 ] + [
-    ('"M": 3', text) for text in ('"M": 3.0', '"M": 3.5', '"M": -1', '"m": 3', '"M": 3, "M": 4', '"M": 3, "m": 4', '"M": NaN')
+    ('"M": 3', text)
+    for text in ('"M": 3.0', '"M": 3.5', '"M": -1', '"m": 3', '"M": 3, "M": 4', '"M": 3, "m": 4', '"M": NaN')
 ] + [
     ('"hardware": "NVIDIA B200"', text)
-    for text in ('"device": "NVIDIA B200"', '"hardware": ""', '"hardware": "\\ud800"', '"hardware": "B200", "driver": 1')
+    for text in (
+        '"device": "NVIDIA B200"', '"hardware": ""', '"hardware": "\\ud800"', '"hardware": "B200", "driver": 1',
+    )
 ] + [
     ('"torch": "2.8.0"', text) for text in ('"torch": ""', '"torch": null', '"Torch": "1", "torch": "2"', '"a b": "1"')
-] + [("{", " {"), ("}}", "}}\t"), ("}}", "}} x"), ('{"definition"', '{"definition": "other", "definition"'), ("{", "\ufeff{")]  # fmt: skip
+] + [
+    ("{", " {"), ("}}", "}}\t"), ("}}", "}} x"), ("{", "\ufeff{"),
+    ('{"definition"', '{"definition": "other", "definition"'),
+]  # fmt: skip
 
 
 def _small_set(root: Path, lines: list[bytes]) -> None:
