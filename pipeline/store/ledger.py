@@ -38,7 +38,7 @@ class DigestIndex:
     def find(self, digests: Collection[str]) -> pl.DataFrame:
         """Return the rows with one of some digests: ``digest``, and ``beside`` where there is such a column."""
         empty = pl.DataFrame(schema={"digest": pl.String, "beside": pl.String})
-        if not self._parts or not digests:
+        if not self._parts or not digests or self._prefixes.is_empty():
             return empty
         wanted = pl.DataFrame({"digest": list(digests)}, schema={"digest": pl.String}).with_columns(
             _prefix("digest").alias("prefix")
