@@ -157,9 +157,11 @@ def settle(connection: duckdb.DuckDBPyConnection) -> None:
 
 def derive(connection: duckdb.DuckDBPyConnection, reviewed: Mapping[str, pa.Table]) -> None:
     """Make and fill every table but ``meta`` from the views ``parts_<table>``."""
+    connection.execute("BEGIN")  # one commit for hundreds of statements
     for declared in TABLES:
         for statement in declaration(declared):
             connection.execute(statement)
+    connection.execute("COMMIT")
     for name, rows in reviewed.items():
         connection.register("reviewed_rows", rows)
         connection.execute(f"INSERT INTO {table(name).name} BY NAME FROM reviewed_rows")

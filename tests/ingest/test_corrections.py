@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from pipeline.cli import main
 from pipeline.errors import CorrectionError
 from pipeline.ingest import IngestReport, IngestRequest, ingest
 from pipeline.ingest.pull import publish
@@ -107,6 +109,11 @@ def test_a_corrected_run_stays_and_loses_its_standing(
         for profile in ("source_native", "strict_exact")
     ]
     assert warehouse.rows(events) == expected
+    shown = CliRunner().invoke(main, ["show", run, "--data", str(warehouse.data.root)]).stdout
+    assert f"Correction: {action} by reviewer on 2026-05-01" in shown
+    assert f"No standing: {cause} since 2026-05-01, still" in shown
+    assert f"Not eligible: {cause.upper()}" in shown
+    assert ("taken down" in shown) == (action == "takedown")
     (held,) = warehouse.rows("SELECT DISTINCT run_digest FROM current_records WHERE latency_ns < 15000")
     assert held == (baseline(warehouse),)
 
@@ -129,6 +136,8 @@ def test_a_takedown_removes_the_bytes_and_changes_no_digest(warehouse: Warehouse
     blobs = b"".join(path.read_bytes() for path in warehouse.data.blobs.rglob("*") if path.is_file())
     for text in (LOG, CODE):
         assert encode(text)[1:-1] not in blobs
+    verified = CliRunner().invoke(main, ["verify", "--data", str(warehouse.data.root)])
+    assert verified.exit_code == 0, verified.stdout
     # The same pull adds nothing: neither the texts nor a run.
     report = pull(warehouse, small_set(), **PINNED)
     assert (report.new_snapshot, report.added) == (False, 0)
