@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pipeline
-from pipeline.errors import SourceError, UsageError
+from pipeline.errors import DataDirectoryError, SourceError, UsageError
+from pipeline.ingest.guards import check_shrink
+from pipeline.ingest.presence import REINSTATED, WITHDRAWN
 from pipeline.ingest.replay import Replay
 from pipeline.ingest.report import IngestReport, IngestRequest
 from pipeline.ingest.state import HeldRow, State
@@ -20,10 +24,12 @@ from pipeline.manifests import canonical_text, sha256_of
 from pipeline.normalize.adapter import Adapter
 from pipeline.normalize.flashinfer_bench import FlashInferBench
 from pipeline.sources.directory import DirectorySource, sample_source
+from pipeline.sources.hub import PREFIX, HubSource, open_client, repository_of
 from pipeline.sources.listing import Kind, Progress, Source
 from pipeline.store import database
 from pipeline.store.blobs import BlobStore
 from pipeline.store.layout import FORMAT_VERSION, DataDirectory
+from pipeline.store.lock import writing
 from pipeline.store.parts import Commit, part_files, read_commit, remove_uncommitted, write_commit
 from pipeline.store.snapshots import Snapshot, identify, read_snapshots, record_snapshot, remove_leftovers
 
@@ -34,32 +40,44 @@ def _quiet(stage: str, done: int, total: int | None) -> None:
     """Report no progress."""
 
 
-def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _quiet) -> IngestReport:
-    """Pull a source into a data directory and publish the warehouse.
+def ingest(
+    data: DataDirectory, request: IngestRequest, progress: Progress = _quiet, *, source: Source | None = None
+) -> IngestReport:
+    """Pull a source into a data directory and publish the warehouse, as its one writer.
+
+    Args:
+        data: the data directory.
+        request: what to pull and how.
+        progress: told how far it is.
+        source: pulled in place of the one that the request names.
 
     Raises:
         UsageError: the request does not make sense.
         SourceError: the source cannot be read.
-        DataDirectoryError: the data directory cannot be used.
+        DataDirectoryError: the data directory cannot be used, or another process writes to it.
+        CheckFailure: the pull has far fewer records than the last one of its source.
     """
     started = time.monotonic()
-    source = open_source(request)
+    source = source or open_source(request)
     adapter = FlashInferBench()
     if request.dry_run:
         return _dry_run(data, source, adapter, progress, started)
-    data.prepare()
-    blobs = BlobStore(data.blobs)
-    blobs.remove_temporaries()
-    remove_leftovers(data)
-    pull = source.pull(blobs, adapter, progress)
-    blobs.sync()
-    known = read_snapshots(data)
-    snapshot = record_snapshot(data, pull, known, datetime.now(UTC))
-    if request.rebuild:
-        _forget_derived(data)
-    replay = replay_missing(data, blobs, adapter, progress, wanted=snapshot)
-    published = publish(data, progress)
-    return _report(data, snapshot, replay, published=published, started=started)
+    with writing(data, wait=request.wait), _explained(data):
+        data.prepare()
+        blobs = BlobStore(data.blobs)
+        blobs.remove_temporaries()
+        remove_leftovers(data)
+        known = read_snapshots(data)
+        pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
+        blobs.sync()
+        if not request.accept_shrink:
+            check_shrink(pull, known, [commit for _, commit in committed(data, known)], blobs, adapter)
+        snapshot = record_snapshot(data, pull, known, datetime.now(UTC))
+        if request.rebuild:
+            _forget_derived(data)
+        replay = replay_missing(data, blobs, adapter, progress, wanted=snapshot)
+        published = publish(data, progress)
+        return _report(data, snapshot, replay, published=published, started=started)
 
 
 def open_source(request: IngestRequest) -> Source:
@@ -68,6 +86,7 @@ def open_source(request: IngestRequest) -> Source:
     Raises:
         UsageError: options that do not go with the source, or are malformed.
     """
+    authors = tuple(sorted(set(request.authors)))
     if request.revision is not None and not _COMMIT.fullmatch(request.revision):
         raise UsageError(f"--revision {request.revision} is no commit: give its 40 hex digits")
     if request.repository is not None and not request.repository.startswith("https://"):
@@ -76,12 +95,25 @@ def open_source(request: IngestRequest) -> Source:
         if request.revision or request.repository or request.authors:
             raise UsageError("the bundled sample takes no --revision, --repository or --author")
         return sample_source()
+    if request.source.startswith(PREFIX):
+        if request.repository:
+            raise UsageError(f"{request.source} is a repository already: leave out --repository")
+        client = open_client(os.environ, endpoint=request.endpoint, allow_hosts=request.allow_hosts)
+        return HubSource(repository_of(request.source), client, request.revision, authors, request.jobs)
     root = Path(request.source).expanduser()
     if not root.exists():
-        raise SourceError(f"no folder {request.source}: give 'sample' or the folder of a trace set")
-    return DirectorySource(
-        root, repository=request.repository, revision=request.revision, authors=tuple(sorted(set(request.authors)))
-    )
+        raise SourceError(f"no folder {request.source}: give 'sample', the folder of a trace set, or hub:OWNER/NAME")
+    return DirectorySource(root, repository=request.repository, revision=request.revision, authors=authors)
+
+
+@contextmanager
+def _explained(data: DataDirectory) -> Iterator[None]:
+    """Turn what the file system refuses into a sentence: it is no fault of the source or of the program."""
+    try:
+        yield
+    except OSError as error:
+        what = f"{error.filename or data.root} cannot be written or read ({error.strerror or error})"
+        raise DataDirectoryError(f"{what}: free disk space or mend the folder, then ingest again") from error
 
 
 def replay_missing(
@@ -89,7 +121,7 @@ def replay_missing(
 ) -> Replay | None:
     """Ingest every snapshot that has no commit, in sequence; return the replay of the wanted one, if any."""
     snapshots = read_snapshots(data)
-    done = _committed(data, snapshots)
+    done = committed(data, snapshots)
     remove_uncommitted(data, [commit for _, commit in done])
     found = None
     for snapshot in snapshots[len(done) :]:
@@ -105,7 +137,7 @@ def replay_missing(
 
 def publish(data: DataDirectory, progress: Progress = _quiet) -> bool:
     """Build ``warehouse.duckdb`` where it does not fit the commits and the policy; tell whether it was built."""
-    commits = [commit for _, commit in _committed(data, read_snapshots(data))]
+    commits = [commit for _, commit in committed(data, read_snapshots(data))]
     build_key = _build_key(data, commits)
     if database.built_with(data.database) == build_key:
         return False
@@ -120,7 +152,7 @@ def publish(data: DataDirectory, progress: Progress = _quiet) -> bool:
     return True
 
 
-def _committed(data: DataDirectory, snapshots: Sequence[Snapshot]) -> list[tuple[Snapshot, Commit]]:
+def committed(data: DataDirectory, snapshots: Sequence[Snapshot]) -> list[tuple[Snapshot, Commit]]:
     """Return the snapshots that are ingested: the unbroken run from the first on."""
     done = []
     for snapshot in snapshots:
@@ -157,9 +189,9 @@ def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Pr
     data.check()
     with tempfile.TemporaryDirectory(prefix="kernelhouse-") as scratch:
         blobs = BlobStore(data.blobs, scratch=Path(scratch))
-        pull = source.pull(blobs, adapter, progress)
         known = read_snapshots(data)
-        done = _committed(data, known)
+        pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
+        done = committed(data, known)
         now = datetime.now(UTC).replace(tzinfo=None)
         snapshot = next((s for s in known if s.snapshot_id == identify(pull)), None) or Snapshot(
             identify(pull), len(known) + 1, now, pull
@@ -183,9 +215,10 @@ def _report(
     if replay is not None:
         counts = Counter(replay.counts)
         held, added, drift = replay.held, replay.collector.added, sum(replay.collector.drift.values())
+        presence = replay.presence
     else:
         counts, held = _again(data, snapshot)
-        added, drift = Counter(), 0
+        added, drift, presence = Counter(), 0, Counter()
     return IngestReport(
         snapshot_id=snapshot.snapshot_id,
         sequence=snapshot.sequence,
@@ -210,6 +243,9 @@ def _report(
         workloads_added=added["workloads"],
         implementations_added=added["implementations"],
         runs_added=added["runs"],
+        records_withdrawn=presence[WITHDRAWN],
+        records_reinstated=presence[REINSTATED],
+        operations_changed=tuple(replay.operations_changed) if replay is not None else (),
         drift=drift,
         published=published,
         dry_run=dry_run,
@@ -220,7 +256,7 @@ def _report(
 
 def _again(data: DataDirectory, snapshot: Snapshot) -> tuple[Counter[str], dict[tuple[str, str | None], HeldRow]]:
     """Return the counts of a snapshot that is ingested already: nothing is read, what was added is known now."""
-    done = _committed(data, read_snapshots(data))
+    done = committed(data, read_snapshots(data))
     commit = next(commit for committed, commit in done if committed.snapshot_id == snapshot.snapshot_id)
     held = State(data, done).held(snapshot.scope)
     counts = Counter(commit.accounting)

@@ -49,6 +49,11 @@ class DataDirectory:
         """The format version of the directory."""
         return self.root / "format.json"
 
+    @property
+    def lock_file(self) -> Path:
+        """Who writes to the directory now."""
+        return self.root / "writer.lock"
+
     def exists(self) -> bool:
         """Tell whether this is a data directory already."""
         return self.format_file.is_file()
@@ -64,7 +69,8 @@ class DataDirectory:
         if not self.root.is_dir():
             raise DataDirectoryError(f"{self.root} is a file: give a folder with --data")
         if not self.exists():
-            foreign = [path.name for path in self.root.iterdir() if path.name not in ("blobs", "snapshots", "tables")]
+            ours = ("blobs", "snapshots", "tables", self.lock_file.name)
+            foreign = [path.name for path in self.root.iterdir() if path.name not in ours]
             if foreign:
                 raise DataDirectoryError(
                     f"{self.root} is not empty and no data directory (it holds {sorted(foreign)[0]}): "
