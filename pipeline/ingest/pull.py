@@ -1,4 +1,8 @@
-"""``ingest``: pull a source, replay what is not ingested yet, publish."""
+"""``ingest``: pull a source, replay what is not ingested yet, publish.
+
+The steps are functions of their own: :func:`take`, :func:`replay_missing`, :func:`publish`. An orchestrator that calls
+them one after the other, as the one writer, leaves the same data directory as :func:`ingest`.
+"""
 
 from __future__ import annotations
 
@@ -62,22 +66,35 @@ def ingest(
     adapter = FlashInferBench()
     if request.dry_run:
         return _dry_run(data, source, adapter, progress, started)
-    with writing(data, wait=request.wait), _explained(data):
-        data.prepare()
-        blobs = BlobStore(data.blobs)
-        blobs.remove_temporaries()
-        remove_leftovers(data)
-        known = read_snapshots(data)
-        pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
-        blobs.sync()
-        if not request.accept_shrink:
-            check_shrink(pull, known, [commit for _, commit in committed(data, known)], blobs, adapter)
-        snapshot = record_snapshot(data, pull, known, datetime.now(UTC))
+    with writing(data, wait=request.wait), explained(data):
+        snapshot = take(data, source, adapter, progress, accept_shrink=request.accept_shrink)
         if request.rebuild:
-            _forget_derived(data)
-        replay = replay_missing(data, blobs, adapter, progress, wanted=snapshot)
-        published = publish(data, progress)
-        return _report(data, snapshot, replay, published=published, started=started)
+            forget_derived(data)
+        replay = replay_missing(data, BlobStore(data.blobs), adapter, progress, wanted=snapshot)
+        published = publish(data, progress, force=request.rebuild)
+        return account(data, snapshot, replay, published=published, started=started)
+
+
+def take(
+    data: DataDirectory, source: Source, adapter: Adapter, progress: Progress, *, accept_shrink: bool = False
+) -> Snapshot:
+    """Pull a source: its files into the blob store, the pull as a snapshot record; the same pull is found again.
+
+    Raises:
+        SourceError: the source cannot be read.
+        DataDirectoryError: the data directory cannot be used.
+        CheckFailure: the pull has far fewer records than the last one of its source.
+    """
+    data.prepare()
+    blobs = BlobStore(data.blobs)
+    blobs.remove_temporaries()
+    remove_leftovers(data)
+    known = read_snapshots(data)
+    pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
+    blobs.sync()
+    if not accept_shrink:
+        check_shrink(pull, known, [commit for _, commit in committed(data, known)], blobs, adapter)
+    return record_snapshot(data, pull, known, datetime.now(UTC))
 
 
 def open_source(request: IngestRequest) -> Source:
@@ -107,7 +124,7 @@ def open_source(request: IngestRequest) -> Source:
 
 
 @contextmanager
-def _explained(data: DataDirectory) -> Iterator[None]:
+def explained(data: DataDirectory) -> Iterator[None]:
     """Turn what the file system refuses into a sentence: it is no fault of the source or of the program."""
     try:
         yield
@@ -135,11 +152,11 @@ def replay_missing(
     return found
 
 
-def publish(data: DataDirectory, progress: Progress = _quiet) -> bool:
-    """Build ``warehouse.duckdb`` where it does not fit the commits and the policy; tell whether it was built."""
+def publish(data: DataDirectory, progress: Progress = _quiet, *, force: bool = False) -> bool:
+    """Build ``warehouse.duckdb`` where it does not fit the commits and the policy, or by force; tell whether."""
     commits = [commit for _, commit in committed(data, read_snapshots(data))]
     build_key = _build_key(data, commits)
-    if database.built_with(data.database) == build_key:
+    if not force and database.built_with(data.database) == build_key:
         return False
     progress("publish", 0, None)
     meta = {
@@ -175,7 +192,7 @@ def _build_key(data: DataDirectory, commits: Sequence[Commit]) -> str:
     )
 
 
-def _forget_derived(data: DataDirectory) -> None:
+def forget_derived(data: DataDirectory) -> None:
     """Remove parts and commits; the published warehouse stays until the new one is ready."""
     if data.commits.exists():
         shutil.rmtree(data.commits)
@@ -200,10 +217,10 @@ def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Pr
         if all(snapshot.snapshot_id != committed.snapshot_id for committed, _ in done):
             replay = Replay(snapshot, State(data, done), blobs, adapter)
             replay.run(progress)
-        return _report(data, snapshot, replay, published=False, started=started, dry_run=True)
+        return account(data, snapshot, replay, published=False, started=started, dry_run=True)
 
 
-def _report(
+def account(
     data: DataDirectory,
     snapshot: Snapshot,
     replay: Replay | None,
@@ -212,6 +229,7 @@ def _report(
     started: float,
     dry_run: bool = False,
 ) -> IngestReport:
+    """Return the report of a snapshot that was replayed now, or (without a replay) earlier."""
     if replay is not None:
         counts = Counter(replay.counts)
         held, added, drift = replay.held, replay.collector.added, sum(replay.collector.drift.values())
