@@ -1,4 +1,8 @@
-"""``ingest``: pull a source, replay what is not ingested yet, publish."""
+"""``ingest``: pull a source, replay what is not ingested yet, publish.
+
+The steps are functions of their own: :func:`take`, :func:`replay_missing`, :func:`publish`. An orchestrator that calls
+them one after the other leaves the same data directory as :func:`ingest`.
+"""
 
 from __future__ import annotations
 
@@ -47,19 +51,28 @@ def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _qu
     adapter = FlashInferBench()
     if request.dry_run:
         return _dry_run(data, source, adapter, progress, started)
+    snapshot = take(data, source, adapter, progress)
+    if request.rebuild:
+        forget_derived(data)
+    replay = replay_missing(data, BlobStore(data.blobs), adapter, progress, wanted=snapshot)
+    published = publish(data, progress)
+    return account(data, snapshot, replay, published=published, started=started)
+
+
+def take(data: DataDirectory, source: Source, adapter: Adapter, progress: Progress) -> Snapshot:
+    """Pull a source: its files into the blob store, the pull as a snapshot record; the same pull is found again.
+
+    Raises:
+        SourceError: the source cannot be read.
+        DataDirectoryError: the data directory cannot be used.
+    """
     data.prepare()
     blobs = BlobStore(data.blobs)
     blobs.remove_temporaries()
     remove_leftovers(data)
     pull = source.pull(blobs, adapter, progress)
     blobs.sync()
-    known = read_snapshots(data)
-    snapshot = record_snapshot(data, pull, known, datetime.now(UTC))
-    if request.rebuild:
-        _forget_derived(data)
-    replay = replay_missing(data, blobs, adapter, progress, wanted=snapshot)
-    published = publish(data, progress)
-    return _report(data, snapshot, replay, published=published, started=started)
+    return record_snapshot(data, pull, read_snapshots(data), datetime.now(UTC))
 
 
 def open_source(request: IngestRequest) -> Source:
@@ -89,7 +102,7 @@ def replay_missing(
 ) -> Replay | None:
     """Ingest every snapshot that has no commit, in sequence; return the replay of the wanted one, if any."""
     snapshots = read_snapshots(data)
-    done = _committed(data, snapshots)
+    done = committed(data, snapshots)
     remove_uncommitted(data, [commit for _, commit in done])
     found = None
     for snapshot in snapshots[len(done) :]:
@@ -105,7 +118,7 @@ def replay_missing(
 
 def publish(data: DataDirectory, progress: Progress = _quiet) -> bool:
     """Build ``warehouse.duckdb`` where it does not fit the commits and the policy; tell whether it was built."""
-    commits = [commit for _, commit in _committed(data, read_snapshots(data))]
+    commits = [commit for _, commit in committed(data, read_snapshots(data))]
     build_key = _build_key(data, commits)
     if database.built_with(data.database) == build_key:
         return False
@@ -120,7 +133,7 @@ def publish(data: DataDirectory, progress: Progress = _quiet) -> bool:
     return True
 
 
-def _committed(data: DataDirectory, snapshots: Sequence[Snapshot]) -> list[tuple[Snapshot, Commit]]:
+def committed(data: DataDirectory, snapshots: Sequence[Snapshot]) -> list[tuple[Snapshot, Commit]]:
     """Return the snapshots that are ingested: the unbroken run from the first on."""
     done = []
     for snapshot in snapshots:
@@ -143,7 +156,7 @@ def _build_key(data: DataDirectory, commits: Sequence[Commit]) -> str:
     )
 
 
-def _forget_derived(data: DataDirectory) -> None:
+def forget_derived(data: DataDirectory) -> None:
     """Remove parts and commits; the published warehouse stays until the new one is ready."""
     if data.commits.exists():
         shutil.rmtree(data.commits)
@@ -159,7 +172,7 @@ def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Pr
         blobs = BlobStore(data.blobs, scratch=Path(scratch))
         pull = source.pull(blobs, adapter, progress)
         known = read_snapshots(data)
-        done = _committed(data, known)
+        done = committed(data, known)
         now = datetime.now(UTC).replace(tzinfo=None)
         snapshot = next((s for s in known if s.snapshot_id == identify(pull)), None) or Snapshot(
             identify(pull), len(known) + 1, now, pull
@@ -168,10 +181,10 @@ def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Pr
         if all(snapshot.snapshot_id != committed.snapshot_id for committed, _ in done):
             replay = Replay(snapshot, State(data, done), blobs, adapter)
             replay.run(progress)
-        return _report(data, snapshot, replay, published=False, started=started, dry_run=True)
+        return account(data, snapshot, replay, published=False, started=started, dry_run=True)
 
 
-def _report(
+def account(
     data: DataDirectory,
     snapshot: Snapshot,
     replay: Replay | None,
@@ -180,6 +193,7 @@ def _report(
     started: float,
     dry_run: bool = False,
 ) -> IngestReport:
+    """Return the report of a snapshot that was replayed now, or (without a replay) earlier."""
     if replay is not None:
         counts = Counter(replay.counts)
         held, added, drift = replay.held, replay.collector.added, sum(replay.collector.drift.values())
@@ -220,7 +234,7 @@ def _report(
 
 def _again(data: DataDirectory, snapshot: Snapshot) -> tuple[Counter[str], dict[tuple[str, str | None], HeldRow]]:
     """Return the counts of a snapshot that is ingested already: nothing is read, what was added is known now."""
-    done = _committed(data, read_snapshots(data))
+    done = committed(data, read_snapshots(data))
     commit = next(commit for committed, commit in done if committed.snapshot_id == snapshot.snapshot_id)
     held = State(data, done).held(snapshot.scope)
     counts = Counter(commit.accounting)
