@@ -55,7 +55,7 @@ def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _qu
     if request.rebuild:
         forget_derived(data)
     replay = replay_missing(data, BlobStore(data.blobs), adapter, progress, wanted=snapshot)
-    published = publish(data, progress)
+    published = publish(data, progress, force=request.rebuild)
     return account(data, snapshot, replay, published=published, started=started)
 
 
@@ -116,11 +116,11 @@ def replay_missing(
     return found
 
 
-def publish(data: DataDirectory, progress: Progress = _quiet) -> bool:
-    """Build ``warehouse.duckdb`` where it does not fit the commits and the policy; tell whether it was built."""
+def publish(data: DataDirectory, progress: Progress = _quiet, *, force: bool = False) -> bool:
+    """Build ``warehouse.duckdb`` where it does not fit the commits and the policy, or by force; tell whether."""
     commits = [commit for _, commit in committed(data, read_snapshots(data))]
     build_key = _build_key(data, commits)
-    if database.built_with(data.database) == build_key:
+    if not force and database.built_with(data.database) == build_key:
         return False
     progress("publish", 0, None)
     meta = {
