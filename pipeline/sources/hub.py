@@ -362,7 +362,7 @@ def _kept(wanted: Sequence[ListedFile], blobs: Blobs, earlier: Sequence[Pull]) -
         for file in pull.files
         if file.fetched and file.sha256 is not None
         for content in (file.oid, file.sha256)
-        if content in names and blobs.has(file.sha256)
+        if content is not None and names.get(content) == file.size_bytes and blobs.has(file.sha256)
     }
     sizes = {size for content, size in names.items() if content not in kept}
     for path in blobs.of_sizes(sizes) if sizes else ():
@@ -371,10 +371,10 @@ def _kept(wanted: Sequence[ListedFile], blobs: Blobs, earlier: Sequence[Pull]) -
             while chunk := stream.read(2**20):
                 sha256.update(chunk)
                 oid.update(chunk)
-        digest = "sha256:" + sha256.hexdigest()
-        # A crash of the machine may leave a blob that is not what its name says: only what it holds counts.
-        kept |= {content: digest for content in (digest, oid.hexdigest()) if content in names}
-    return {str(content): sha256 for content, sha256 in kept.items()}
+        if path.name == sha256.hexdigest():  # a crash of the machine may leave one that is not what its name says
+            digest = "sha256:" + path.name
+            kept |= {content: digest for content in (digest, oid.hexdigest()) if content in names}
+    return kept
 
 
 def _verified(chunks: Iterable[bytes], headers: Mapping[str, str], file: ListedFile) -> Iterator[bytes]:

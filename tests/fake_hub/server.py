@@ -11,13 +11,14 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-REPOSITORY = "owner/traces"
+REPOSITORY = "owner/kernels"
 
 
 class Fault(StrEnum):
@@ -44,6 +45,10 @@ class Fault(StrEnum):
 
 LISTING_ONLY = frozenset({Fault.NO_REPOSITORY, Fault.BRANCH_MOVES, Fault.UNSAFE_PATH, Fault.OVER_CAP})
 FILES_ONLY = frozenset({Fault.WRONG_BYTES, Fault.POINTER, Fault.VANISHED})
+FAULTS_OF_FILES = tuple(fault for fault in Fault if fault not in LISTING_ONLY)
+FAULTS_OF_LISTINGS = tuple(fault for fault in Fault if fault not in FILES_ONLY)
+AT_THE_HUB = frozenset({Fault.UNAUTHORIZED, Fault.VANISHED, Fault.FORBIDDEN_REDIRECT})
+"""Faults that an LFS file has before its redirect."""
 HUGE = 2**40
 
 
@@ -113,8 +118,8 @@ class FakeHub:
 
     def commit(self, files: Mapping[str, bytes], lfs: Collection[str] = (), *, move: bool = True) -> str:
         """Add a commit and, unless told otherwise, move the branch to it; return its 40-hex name."""
-        content = json.dumps([[path, hashlib.sha1(files[path]).hexdigest()] for path in sorted(files)])
-        sha = hashlib.sha1(f"{len(self.commits)} {content}".encode()).hexdigest()
+        tree = [[path, _git_blob(files[path])] for path in sorted(files)]
+        sha = _git_blob(json.dumps([len(self.commits), tree]).encode())
         self.commits[sha] = Commit(sha, dict(files), frozenset(lfs))
         if move:
             self.head = sha
@@ -163,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
     role = ""
     server: _Server
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
+    def log_message(self, format: str, *args: object) -> None:
         pass
 
     @property
@@ -295,6 +300,8 @@ class _HubHandler(_Handler):
             for entry in entries:
                 if str(entry["path"]).startswith("traces/"):
                     entry["size"] = HUGE
+                    if "lfs" in entry:
+                        entry["lfs"]["size"] = HUGE
         start = int(query.get("cursor", ["0"])[0])
         page = entries[start : start + fake.page_size]
         headers = {}
@@ -322,9 +329,7 @@ class _HubHandler(_Handler):
         sha256 = hashlib.sha256(body).hexdigest()
         headers = {"X-Repo-Commit": commit.sha, "Accept-Ranges": "bytes", "Content-Type": "text/plain"}
         fault = self.fake.take(self.path, on_files=True)
-        if fault is not None and path not in commit.lfs:
-            self.fail(fault, body, headers)
-        elif fault is not None and fault in (Fault.UNAUTHORIZED, Fault.VANISHED, Fault.FORBIDDEN_REDIRECT):
+        if fault is not None and (path not in commit.lfs or fault in AT_THE_HUB):
             self.fail(fault, body, headers)
         elif path in commit.lfs:
             named = {"X-Linked-Etag": f'"{sha256}"', "X-Linked-Size": str(len(body)), "ETag": f'"{sha256}"'}
@@ -370,7 +375,7 @@ def _serve(fake: FakeHub, handler: type[_Handler]) -> _Server:
     return server
 
 
-def _entry(commit: Commit, path: str) -> dict[str, object]:
+def _entry(commit: Commit, path: str) -> dict[str, Any]:
     body = commit.files[path]
     if path not in commit.lfs:
         return {"type": "file", "path": path, "size": len(body), "oid": _git_blob(body)}
@@ -386,11 +391,4 @@ def _entry(commit: Commit, path: str) -> dict[str, object]:
 
 
 def _git_blob(body: bytes) -> str:
-    return hashlib.sha1(b"blob %d\0" % len(body) + body).hexdigest()
-
-
-def every_fault_of(on_files: bool) -> Iterator[Fault]:
-    """Yield the faults that a listing or a file can have."""
-    for fault in Fault:
-        if fault not in (LISTING_ONLY if on_files else FILES_ONLY):
-            yield fault
+    return hashlib.sha1(b"blob %d\0" % len(body) + body, usedforsecurity=False).hexdigest()

@@ -44,9 +44,7 @@ def solution(name: str, *, author: str = "alice", content: str = "v1", of: str =
     return json.dumps(document).encode()
 
 
-def trace(
-    solution: str, latency_ms: float, day: int, *, n: int = 1024, of: str = "scale", uuid: str = "w1"
-) -> bytes:
+def trace(solution: str, latency_ms: float, day: int, *, n: int = 1024, of: str = "scale", uuid: str = "w1") -> bytes:
     """Return one line: a passed run measured on a day of January 2026."""
     document = {
         "definition": of,
