@@ -41,9 +41,11 @@ def writing(data: DataDirectory, *, wait: bool = False) -> Iterator[None]:
             fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             raise LockedError(f"{_owner(stream)} is writing to {data.root}: try later, or wait with --wait") from None
-        _sign(stream)
-        yield
-        stream.truncate(0)
+        try:
+            _sign(stream)
+            yield
+        finally:
+            stream.truncate(0)
 
 
 def _sign(stream: BinaryIO) -> None:
