@@ -5,6 +5,7 @@ The live file is never opened for writing, so readers are never blocked and neve
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -138,6 +139,8 @@ def _run(connection: duckdb.DuckDBPyConnection, declared: Table, statement: str)
     try:
         connection.execute(statement)
     except duckdb.Error as error:
+        if os.strerror(errno.ENOSPC) in str(error):
+            raise  # no fault of the evidence
         what = f"the table {declared.name} cannot be built ({_sentence(error)})"
         raise DataDirectoryError(f"{what}: run kernelhouse ingest --rebuild") from error
 

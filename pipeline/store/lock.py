@@ -7,9 +7,9 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import BinaryIO
+from io import RawIOBase
 
 from pipeline.errors import DataDirectoryError
 from pipeline.store.layout import DataDirectory
@@ -33,7 +33,7 @@ def writing(data: DataDirectory, *, wait: bool = False) -> Iterator[None]:
     data.check()
     try:
         data.root.mkdir(parents=True, exist_ok=True)
-        stream = data.lock_file.open("a+b")
+        stream = data.lock_file.open("a+b", buffering=0)
     except OSError as error:
         raise DataDirectoryError(f"{data.root} cannot be written: {error.strerror}") from error
     with stream:
@@ -42,13 +42,14 @@ def writing(data: DataDirectory, *, wait: bool = False) -> Iterator[None]:
         except BlockingIOError:
             raise LockedError(f"{_owner(stream)} is writing to {data.root}: try later, or wait with --wait") from None
         try:
-            _sign(stream)
+            with suppress(OSError):  # a full disk: who holds the lock is a courtesy, the lock is the kernel's
+                _sign(stream)
             yield
         finally:
             stream.truncate(0)
 
 
-def _sign(stream: BinaryIO) -> None:
+def _sign(stream: RawIOBase) -> None:
     owner = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -56,10 +57,9 @@ def _sign(stream: BinaryIO) -> None:
     }
     stream.truncate(0)
     stream.write(json.dumps(owner).encode() + b"\n")
-    stream.flush()
 
 
-def _owner(stream: BinaryIO) -> str:
+def _owner(stream: RawIOBase) -> str:
     """Say who holds the lock; between taking it and signing, an owner is not known yet."""
     stream.seek(0)
     try:
