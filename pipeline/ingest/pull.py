@@ -35,9 +35,10 @@ from pipeline.store.blobs import BlobStore
 from pipeline.store.layout import FORMAT_VERSION, DataDirectory
 from pipeline.store.lock import writing
 from pipeline.store.parts import Commit, part_files, read_commit, remove_uncommitted, write_commit
-from pipeline.store.snapshots import Snapshot, identify, read_snapshots, record_snapshot, remove_leftovers
+from pipeline.store.snapshots import Snapshot, read_snapshots, record_snapshot, remove_leftovers
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_URL = re.compile(r"https://[^\s/]+/?\S*")
 
 
 def _quiet(stage: str, done: int, total: int | None) -> None:
@@ -105,9 +106,9 @@ def open_source(request: IngestRequest) -> Source:
     """
     authors = tuple(sorted(set(request.authors)))
     if request.revision is not None and not _COMMIT.fullmatch(request.revision):
-        raise UsageError(f"--revision {request.revision} is no commit: give its 40 hex digits")
-    if request.repository is not None and not request.repository.startswith("https://"):
-        raise UsageError(f"--repository {request.repository} is no https URL")
+        raise UsageError(f"--revision {request.revision!r} is no commit: give its 40 hex digits")
+    if request.repository is not None and not _URL.fullmatch(request.repository):
+        raise UsageError(f"--repository {request.repository!r} is no https URL")
     if request.source == "sample":
         if request.revision or request.repository or request.authors:
             raise UsageError("the bundled sample takes no --revision, --repository or --author")
@@ -129,8 +130,8 @@ def explained(data: DataDirectory) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = f"{error.filename or data.root} cannot be written or read ({error.strerror or error})"
-        raise DataDirectoryError(f"{what}: free disk space or mend the folder, then ingest again") from error
+        what = f"{data.root} cannot be used ({error.strerror or error}: {error.filename or 'no file named'})"
+        raise DataDirectoryError(f"{what}; free disk space or mend the folder, then ingest again") from error
 
 
 def replay_missing(
@@ -202,22 +203,27 @@ def forget_derived(data: DataDirectory) -> None:
 
 
 def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Progress, started: float) -> IngestReport:
-    """Do everything but write: new blobs go to a scratch folder that is gone afterwards."""
+    """Do everything in a scratch directory that begins as this one and is gone afterwards."""
     data.check()
-    with tempfile.TemporaryDirectory(prefix="kernelhouse-") as scratch:
-        blobs = BlobStore(data.blobs, scratch=Path(scratch))
-        known = read_snapshots(data)
+    with tempfile.TemporaryDirectory(prefix="kernelhouse-") as folder:
+        scratch = _stand_in(data, Path(folder) / "data")
+        blobs = BlobStore(data.blobs, scratch=scratch.blobs)
+        known = read_snapshots(scratch)
         pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
-        done = committed(data, known)
-        now = datetime.now(UTC).replace(tzinfo=None)
-        snapshot = next((s for s in known if s.snapshot_id == identify(pull)), None) or Snapshot(
-            identify(pull), len(known) + 1, now, pull
-        )
-        replay = None
-        if all(snapshot.snapshot_id != committed.snapshot_id for committed, _ in done):
-            replay = Replay(snapshot, State(data, done), blobs, adapter)
-            replay.run(progress)
-        return account(data, snapshot, replay, published=False, started=started, dry_run=True)
+        snapshot = record_snapshot(scratch, pull, known, datetime.now(UTC))
+        replay = replay_missing(scratch, blobs, adapter, progress, wanted=snapshot)
+        return account(scratch, snapshot, replay, published=False, started=started, dry_run=True)
+
+
+def _stand_in(data: DataDirectory, root: Path) -> DataDirectory:
+    """Return a data directory whose snapshots, commits and parts are links to those of another."""
+    scratch = DataDirectory(root)
+    scratch.prepare()
+    for path in (*data.snapshots.glob("*.json"), *data.tables.glob("*/*")):
+        link = root / path.relative_to(data.root)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(path.resolve())
+    return scratch
 
 
 def account(
