@@ -90,7 +90,7 @@ def latest_revision(client: HubClient, repository: str, branch: str = BRANCH) ->
     """Return the 40-hex commit at the head of a branch of OWNER/NAME: one request.
 
     Raises:
-        SourceError: the Hub cannot be reached, or has no such dataset or branch for this token.
+        SourceError: the Hub cannot be reached, or shows no such dataset or branch.
     """
     url = f"{client.endpoint}/api/datasets/{repository}/revision/{quote(branch, safe='')}"
     try:
@@ -344,10 +344,8 @@ def _no_repository(client: HubClient, repository: str, error: FetchError, revisi
     """Return the sentence for a dataset that cannot be listed."""
     if error.status not in (401, 403, 404):
         return SourceError(f"{PREFIX}{repository} cannot be listed: {error}; try again later")
-    what = f"{client.host} has no dataset {repository}" + (f" at {revision}" if revision else "")
-    return SourceError(
-        f"{what} for this token (status {error.status}): check the name, or set HF_TOKEN if it is private"
-    )
+    what = f"{client.host} shows no dataset {repository}" + (f" at {revision}" if revision else "")
+    return SourceError(f"{what} (status {error.status}): check the name, or set HF_TOKEN if it is private")
 
 
 def _kept(wanted: Sequence[ListedFile], blobs: Blobs, earlier: Sequence[Pull]) -> dict[str, str]:

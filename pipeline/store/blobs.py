@@ -95,4 +95,5 @@ class BlobStore:
 
     def remove_temporaries(self) -> None:
         """Remove what a killed process left unfinished."""
-        remove_temporaries(self._root)
+        for folder in (self._root, *self._root.glob("[0-9a-f][0-9a-f]")):
+            remove_temporaries(folder)

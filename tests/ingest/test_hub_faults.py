@@ -150,7 +150,7 @@ def test_a_fault_of_the_listing_that_stays_changes_nothing_until_it_passes(
         assert (report.complete, report.quarantine_reasons["FETCH_FAILED"]) == (False, 3)
         assert world.hub.asked("/traces/") == []
     else:
-        with pytest.raises(SourceError, match=r"hub:owner/kernels|has no dataset owner/kernels") as caught:
+        with pytest.raises(SourceError, match=r"hub:owner/kernels|shows no dataset owner/kernels") as caught:
             pull(world.data, world.hub)
         assert "\n" not in str(caught.value)
         assert world.data.database.read_bytes() == before
