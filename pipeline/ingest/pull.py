@@ -1,7 +1,7 @@
 """``ingest``: pull a source, replay what is not ingested yet, publish.
 
-The steps are functions of their own: :func:`take`, :func:`replay_missing`, :func:`publish`. An orchestrator that calls
-them one after the other leaves the same data directory as :func:`ingest`.
+The steps are functions of their own: :func:`take`, :func:`replay`, :func:`publish`. An orchestrator that calls them
+one after the other leaves the same data directory as :func:`ingest`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -48,18 +49,17 @@ def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _qu
     """
     started = time.monotonic()
     source = open_source(request)
-    adapter = FlashInferBench()
     if request.dry_run:
-        return _dry_run(data, source, adapter, progress, started)
-    snapshot = take(data, source, adapter, progress)
+        return _dry_run(data, source, FlashInferBench(), progress, started)
+    snapshot = take(data, source, progress)
     if request.rebuild:
         forget_derived(data)
-    replay = replay_missing(data, BlobStore(data.blobs), adapter, progress, wanted=snapshot)
+    report = replay(data, progress, of=snapshot.snapshot_id)
     published = publish(data, progress, force=request.rebuild)
-    return account(data, snapshot, replay, published=published, started=started)
+    return replace(report, published=published, seconds=_since(started))
 
 
-def take(data: DataDirectory, source: Source, adapter: Adapter, progress: Progress) -> Snapshot:
+def take(data: DataDirectory, source: Source, progress: Progress = _quiet) -> Snapshot:
     """Pull a source: its files into the blob store, the pull as a snapshot record; the same pull is found again.
 
     Raises:
@@ -70,9 +70,26 @@ def take(data: DataDirectory, source: Source, adapter: Adapter, progress: Progre
     blobs = BlobStore(data.blobs)
     blobs.remove_temporaries()
     remove_leftovers(data)
-    pull = source.pull(blobs, adapter, progress)
+    pull = source.pull(blobs, FlashInferBench(), progress)
     blobs.sync()
     return record_snapshot(data, pull, read_snapshots(data), datetime.now(UTC))
+
+
+def replay(data: DataDirectory, progress: Progress = _quiet, *, of: str | None = None) -> IngestReport:
+    """Bring the parts up to the snapshots; report on the snapshot of that id, else on the newest.
+
+    Raises:
+        UsageError: there is no snapshot.
+        DataDirectoryError: the data directory cannot be used.
+    """
+    started = time.monotonic()
+    data.check()
+    snapshots = read_snapshots(data)
+    if not snapshots:
+        raise UsageError(f"nothing was pulled into {data.root} yet: ingest a source first")
+    snapshot = next((known for known in snapshots if known.snapshot_id == of), snapshots[-1])
+    replayed = replay_missing(data, BlobStore(data.blobs), FlashInferBench(), progress, wanted=snapshot)
+    return _report(data, snapshot, replayed, started=started)
 
 
 def open_source(request: IngestRequest) -> Source:
@@ -181,17 +198,11 @@ def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Pr
         if all(snapshot.snapshot_id != committed.snapshot_id for committed, _ in done):
             replay = Replay(snapshot, State(data, done), blobs, adapter)
             replay.run(progress)
-        return account(data, snapshot, replay, published=False, started=started, dry_run=True)
+        return _report(data, snapshot, replay, started=started, dry_run=True)
 
 
-def account(
-    data: DataDirectory,
-    snapshot: Snapshot,
-    replay: Replay | None,
-    *,
-    published: bool,
-    started: float,
-    dry_run: bool = False,
+def _report(
+    data: DataDirectory, snapshot: Snapshot, replay: Replay | None, *, started: float, dry_run: bool = False
 ) -> IngestReport:
     """Return the report of a snapshot that was replayed now, or (without a replay) earlier."""
     if replay is not None:
@@ -225,11 +236,15 @@ def account(
         implementations_added=added["implementations"],
         runs_added=added["runs"],
         drift=drift,
-        published=published,
+        published=False,
         dry_run=dry_run,
-        seconds=round(time.monotonic() - started, 3),
+        seconds=_since(started),
         quarantine_reasons=dict(sorted(Counter(str(row.reason) for row in held.values()).items())),
     )
+
+
+def _since(started: float) -> float:
+    return round(time.monotonic() - started, 3)
 
 
 def _again(data: DataDirectory, snapshot: Snapshot) -> tuple[Counter[str], dict[tuple[str, str | None], HeldRow]]:

@@ -1,0 +1,31 @@
+"""Execution: how steps run, one writer at a time, with retries, and with failures that say what the command line says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from pipeline.errors import KernelhouseError, SourceError
+
+WRITER = "writer"
+"""Pool of every step that writes to the data directory. Its limit of 1 is set in ``deploy/*/dagster.yaml``, since
+Dagster keeps limits with the instance."""
+
+RETRY = dg.RetryPolicy(max_retries=2, delay=30, backoff=dg.Backoff.EXPONENTIAL)
+"""For steps that write: each takes up what was interrupted."""
+
+FAILURE_TAG = "kernelhouse/failure"
+"""Tag of a failed run: the sentence, so that it stands in the list of runs."""
+
+
+@contextmanager
+def failures(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> Iterator[None]:
+    """Turn errors raised on purpose into failures; only a source may do better the next time, so only it is retried."""
+    try:
+        yield
+    except KernelhouseError as error:
+        sentence = " ".join(str(error).split())
+        context.instance.add_run_tags(context.run.run_id, {FAILURE_TAG: sentence})
+        raise dg.Failure(description=sentence, allow_retries=isinstance(error, SourceError)) from error
