@@ -16,7 +16,7 @@ Shown: TypeAlias = str | int | float | bool | None
 PREVIEW = 5
 """Rows shown of a table."""
 
-_SHOWN = 80
+_SHOWN = 32
 """Characters shown of a text."""
 
 
