@@ -11,7 +11,7 @@ import dagster as dg
 
 from pipeline.defs.assets.evidence import evidence_assets
 from pipeline.defs.assets.exports import leaderboard_export
-from pipeline.defs.assets.snapshot import snapshot
+from pipeline.defs.assets.snapshot import snapshot_asset
 from pipeline.defs.assets.warehouse import warehouse_assets
 from pipeline.defs.checks import table_checks
 from pipeline.defs.jobs import jobs
@@ -25,21 +25,22 @@ from pipeline.store.tables import LEADERBOARD
 
 def build_defs(overrides: Mapping[str, object] | None = None, *, settings: Settings | None = None) -> dg.Definitions:
     """Return the definitions; ``overrides`` replaces resources by name, ``settings`` those of the environment."""
+    settings = settings or Settings.from_environment()
     made = recipes()
     promised = promises(made)
     return dg.Definitions(
         assets=[
-            snapshot,
-            evidence_assets([recipe for recipe in made.values() if recipe.place[0] == "evidence"]),
-            warehouse_assets([recipe for recipe in made.values() if recipe.place[0] == "warehouse"]),
-            leaderboard_export(made["warehouse", LEADERBOARD.name]),
+            snapshot_asset(settings.retry),
+            evidence_assets([recipe for recipe in made.values() if recipe.place[0] == "evidence"], settings.retry),
+            warehouse_assets([recipe for recipe in made.values() if recipe.place[0] == "warehouse"], settings.retry),
+            leaderboard_export(made["warehouse", LEADERBOARD.name], settings.retry),
         ],
         asset_checks=[
             table_checks(place, [promise for promise in promised if promise.place[0] == place])
             for place in ("evidence", "warehouse")
         ],
         jobs=jobs(),
-        schedules=[daily_ingest(settings or Settings.from_environment())],
+        schedules=[daily_ingest(settings)],
         resources={"data": DataResource(), **(overrides or {})},
     )
 

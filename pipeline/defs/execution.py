@@ -13,9 +13,6 @@ WRITER = "writer"
 """Pool of every step that writes to the data directory. Its limit of 1 is set in ``deploy/*/dagster.yaml``, since
 Dagster keeps limits with the instance."""
 
-RETRY = dg.RetryPolicy(max_retries=2, delay=30, backoff=dg.Backoff.EXPONENTIAL)
-"""For steps that write: each takes up what was interrupted."""
-
 FAILURE_TAG = "kernelhouse/failure"
 """Tag of a failed run: the sentence, so that it stands in the list of runs."""
 

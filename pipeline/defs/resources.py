@@ -76,8 +76,8 @@ class SourceConfig(dg.Config):
             repository=self.repository,
             authors=tuple(self.authors),
         )
-        if key_of(request) != partition:
-            raise UsageError(f"the run is for {partition}, its source belongs to {key_of(request)}: choose that partition")
+        if (key := key_of(request)) != partition:
+            raise UsageError(f"the run is for {partition}, its source belongs to {key}: choose that partition")
         return request
 
 

@@ -175,6 +175,7 @@ def _build_key(data: DataDirectory, commits: Sequence[Commit]) -> str:
 
 def forget_derived(data: DataDirectory) -> None:
     """Remove parts and commits; the published warehouse stays until the new one is ready."""
+    data.prepare()
     if data.commits.exists():
         shutil.rmtree(data.commits)
     for folder in data.tables.iterdir():

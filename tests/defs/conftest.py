@@ -1,6 +1,8 @@
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ class Platform:
 
     data: DataDirectory
     instance: dg.DagsterInstance
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = field(default_factory=lambda: Settings(retries=0))
 
     @property
     def defs(self) -> dg.Definitions:
@@ -56,3 +58,11 @@ def _without_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def platform(tmp_path: Path) -> Iterator[Platform]:
     with dg.DagsterInstance.ephemeral(tempdir=str(tmp_path)) as instance:
         yield Platform(DataDirectory(tmp_path / "data"), instance)
+
+
+@pytest.fixture
+def trace_set(tmp_path: Path) -> Path:
+    """The bundled sample as a folder that a test may change."""
+    folder = tmp_path / "trace-set"
+    shutil.copytree(Path(str(files("pipeline") / "sample" / "trace-set")), folder)
+    return folder

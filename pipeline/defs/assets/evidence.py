@@ -7,7 +7,7 @@ import dagster as dg
 
 from pipeline.defs.assets.snapshot import SNAPSHOT, last_pulled
 from pipeline.defs.checks import intact, intact_spec
-from pipeline.defs.execution import RETRY, WRITER, failures
+from pipeline.defs.execution import WRITER, failures
 from pipeline.defs.metadata import accounting, materialized, spec_of
 from pipeline.defs.resources import BuildConfig, DataResource
 from pipeline.ingest.pull import forget_derived, replay
@@ -23,7 +23,7 @@ GROUPS = {
 """Evidence tables by what they are about."""
 
 
-def evidence_assets(made: Sequence[Recipe]) -> dg.AssetsDefinition:
+def evidence_assets(made: Sequence[Recipe], retry: dg.RetryPolicy) -> dg.AssetsDefinition:
     """Return the assets of the evidence tables."""
     group = {name: group for group, names in GROUPS.items() for name in names}
 
@@ -34,7 +34,7 @@ def evidence_assets(made: Sequence[Recipe]) -> dg.AssetsDefinition:
             for recipe in made
         ],
         check_specs=[intact_spec(recipe) for recipe in made],
-        retry_policy=RETRY,
+        retry_policy=retry,
         pool=WRITER,
     )
     def evidence(context: dg.AssetExecutionContext, config: BuildConfig, data: DataResource) -> Iterator[Any]:

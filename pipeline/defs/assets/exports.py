@@ -5,7 +5,7 @@ from typing import Any
 import dagster as dg
 
 from pipeline.defs.assets.warehouse import DAILY
-from pipeline.defs.execution import RETRY, failures
+from pipeline.defs.execution import failures
 from pipeline.defs.metadata import OWNERS, materialized, schema_of
 from pipeline.defs.resources import DataResource
 from pipeline.export.tables import export_table
@@ -13,7 +13,7 @@ from pipeline.query.contents import digest
 from pipeline.store.lineage import Recipe
 
 
-def leaderboard_export(recipe: Recipe) -> dg.AssetsDefinition:
+def leaderboard_export(recipe: Recipe, retry: dg.RetryPolicy) -> dg.AssetsDefinition:
     """Return the asset of the exported leaderboard."""
     name = recipe.table.name
     key = dg.AssetKey(["exports", name])
@@ -28,7 +28,7 @@ def leaderboard_export(recipe: Recipe) -> dg.AssetsDefinition:
         owners=OWNERS,
         code_version=recipe.version,
         freshness_policy=DAILY,
-        retry_policy=RETRY,
+        retry_policy=retry,
     )
     def export(context: dg.AssetExecutionContext, data: DataResource) -> dg.MaterializeResult[Any]:
         """Write the table of the published warehouse to ``exports/`` in the data directory."""

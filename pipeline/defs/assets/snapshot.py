@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 
-from pipeline.defs.execution import RETRY, WRITER, failures
+from pipeline.defs.execution import WRITER, failures
 from pipeline.defs.metadata import OWNERS, listing
 from pipeline.defs.partitions import REVISIONS
 from pipeline.defs.resources import DataResource, SourceConfig
@@ -15,24 +15,29 @@ from pipeline.store.tables import SNAPSHOTS
 SNAPSHOT = dg.AssetKey("snapshot")
 
 
-@dg.asset(
-    key=SNAPSHOT,
-    description=f"{SNAPSHOTS.comment}: every file that it lists, with the content of those that matter",
-    group_name="sources",
-    kinds={"json"},
-    owners=OWNERS,
-    code_version=f"format-{FORMAT_VERSION}",
-    partitions_def=REVISIONS,
-    retry_policy=RETRY,
-    pool=WRITER,
-)
-def snapshot(
-    context: dg.AssetExecutionContext, config: SourceConfig, data: DataResource
-) -> dg.MaterializeResult[Any]:
-    """Pull a revision; the same pull again is the snapshot that is there already."""
-    with failures(context):
-        taken = take(data.directory, open_source(config.request(context.partition_key)))
-    return dg.MaterializeResult(data_version=dg.DataVersion(taken.snapshot_id), metadata=listing(taken))
+def snapshot_asset(retry: dg.RetryPolicy) -> dg.AssetsDefinition:
+    """Return the asset of the pulls."""
+
+    @dg.asset(
+        key=SNAPSHOT,
+        description=f"{SNAPSHOTS.comment}: every file that it lists, with the content of those that matter",
+        group_name="sources",
+        kinds={"json"},
+        owners=OWNERS,
+        code_version=f"format-{FORMAT_VERSION}",
+        partitions_def=REVISIONS,
+        retry_policy=retry,
+        pool=WRITER,
+    )
+    def snapshot(
+        context: dg.AssetExecutionContext, config: SourceConfig, data: DataResource
+    ) -> dg.MaterializeResult[Any]:
+        """Pull a revision; the same pull again is the snapshot that is there already."""
+        with failures(context):
+            taken = take(data.directory, open_source(config.request(context.partition_key)))
+        return dg.MaterializeResult(data_version=dg.DataVersion(taken.snapshot_id), metadata=listing(taken))
+
+    return snapshot
 
 
 def last_pulled(context: dg.AssetExecutionContext) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from pipeline.defs.execution import RETRY, WRITER, failures
+from pipeline.defs.execution import WRITER, failures
 from pipeline.defs.metadata import materialized, spec_of
 from pipeline.defs.resources import BuildConfig, DataResource
 from pipeline.ingest.pull import publish
@@ -17,7 +17,7 @@ DAILY = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=50), warn_win
 """A daily ingest with two hours to spare; the second one missed is a failure."""
 
 
-def warehouse_assets(made: Sequence[Recipe]) -> dg.AssetsDefinition:
+def warehouse_assets(made: Sequence[Recipe], retry: dg.RetryPolicy) -> dg.AssetsDefinition:
     """Return the assets of the derived tables, and of evidence as policy shows it."""
 
     @dg.multi_asset(
@@ -32,7 +32,7 @@ def warehouse_assets(made: Sequence[Recipe]) -> dg.AssetsDefinition:
             )
             for recipe in made
         ],
-        retry_policy=RETRY,
+        retry_policy=retry,
         pool=WRITER,
     )
     def warehouse(context: dg.AssetExecutionContext, config: BuildConfig, data: DataResource) -> Iterator[Any]:
