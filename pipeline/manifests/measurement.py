@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import StringConstraints, model_validator
 
 from pipeline.manifests.scalars import (
     Artifact,
@@ -14,6 +14,7 @@ from pipeline.manifests.scalars import (
     NotNegative,
     Number,
     Positive,
+    Ratio,
     Strict,
     Text,
     Token,
@@ -142,7 +143,7 @@ class RunCorrectness(Strict):
     comparator: Token
     maximum_absolute_error: Number | None = None
     maximum_relative_error: Number | None = None
-    matched_ratio: Annotated[Number, Field(ge=0, le=1)] | None = None
+    matched_ratio: Ratio | None = None
 
 
 class LatencyNs(Strict):

@@ -31,6 +31,13 @@ def _sorted_set(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
+def _exact(value: int | float) -> int | float:
+    """Refuse an integer that a double would change (RFC 8785, 3.2.2.3)."""
+    if isinstance(value, int) and abs(value) > SAFE_INTEGER:
+        raise ValueError("an integer must lie within +-(2^53-1)")
+    return value
+
+
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 Token = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=100)]
@@ -40,9 +47,10 @@ Url = Annotated[str, StringConstraints(pattern=r"^https://\S+$")]
 Text = Annotated[str, StringConstraints(min_length=1)]
 Integer = Annotated[int, Field(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
 Count = Annotated[int, Field(ge=0, le=SAFE_INTEGER)]
-Number = Integer | float
-Positive = Annotated[Integer, Field(gt=0)] | Annotated[float, Field(gt=0)]
-NotNegative = Count | Annotated[float, Field(ge=0)]
+Number = Annotated[int | float, AfterValidator(_exact)]
+Positive = Annotated[Number, Field(gt=0)]
+NotNegative = Annotated[Number, Field(ge=0)]
+Ratio = Annotated[Number, Field(ge=0, le=1)]
 SetLike = Annotated[tuple[Text, ...], AfterValidator(_sorted_set)]
 TokenSet = Annotated[tuple[Token, ...], AfterValidator(_sorted_set)]
 
