@@ -35,7 +35,7 @@ def intact(made: Sequence[Recipe], data: DataResource) -> Iterator[dg.AssetCheck
     outcomes = []
     for recipe in made:
         check = check_parts(data.directory, commits, recipe.table)
-        outcomes.append((recipe.place, check))
+        outcomes.append((recipe.place, INTACT, check))
         yield _result(recipe.place, INTACT, check, blocking=True)
     _refuse(outcomes)
 
@@ -61,7 +61,7 @@ def table_checks(name: str, promised: Sequence[Promise]) -> dg.AssetChecksDefini
                 promise = by_key[key]
                 check = promise.check(tables)
                 if promise.blocking:
-                    failed.append((promise.place, check))
+                    failed.append((promise.place, promise.name, check))
                 yield _result(promise.place, promise.name, check, blocking=promise.blocking)
             _refuse(failed)
 
@@ -82,12 +82,12 @@ def _result(place: Place, name: str, check: Check, *, blocking: bool) -> dg.Asse
     )
 
 
-def _refuse(outcomes: Sequence[tuple[Place, Check]]) -> None:
+def _refuse(outcomes: Sequence[tuple[Place, str, Check]]) -> None:
     """Raise CheckFailure naming the first problem of every check that failed."""
     failed = [
-        f"check {check.name} of {'/'.join(place)} failed: {check.problems[0].where}: {check.problems[0].what}"
-        for place, check in outcomes
+        f"check {name} of {'/'.join(place)} failed: {check.problems[0].where}: {check.problems[0].what}"
+        for place, name, check in outcomes
         if not check.ok
     ]
     if failed:
-        raise CheckFailure(f"{'; '.join(failed)}; kernelhouse ingest --rebuild (the job rebuild) makes it again")
+        raise CheckFailure(f"{'; '.join(failed)}; the job rebuild (kernelhouse ingest --rebuild) makes it again")

@@ -1,4 +1,4 @@
-"""Execution: how steps run, one writer at a time, with retries, and with failures that say what the command line says."""
+"""Execution: how steps run: one writer at a time, and failures that say what the command line says."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from pipeline.store.snapshots import read_snapshots
 class DataResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # it is its own value
     """The data directory."""
 
-    path: str | None = Field(None, description="The folder; else $KERNELHOUSE_DATA, else ./data")
+    path: str | None = Field(default=None, description="The folder; else $KERNELHOUSE_DATA, else ./data")
 
     @property
     def directory(self) -> DataDirectory:
@@ -53,9 +53,9 @@ class DataResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # it is 
 class SourceConfig(dg.Config):
     """What to pull; the revision is the partition of the run."""
 
-    source: str = Field("sample", min_length=1, description="sample, or the folder of a trace set")
-    repository: str | None = Field(None, description="https URL of the trace set that a folder holds")
-    authors: list[str] = Field([], description="Author folders to limit solutions and traces to; empty: all")
+    source: str = Field(default="sample", min_length=1, description="sample, or the folder of a trace set")
+    repository: str | None = Field(default=None, description="https URL of the trace set that a folder holds")
+    authors: list[str] = Field(default=[], description="Author folders to limit solutions and traces to; empty: all")
 
     @field_validator("repository")
     @classmethod
@@ -84,4 +84,6 @@ class SourceConfig(dg.Config):
 class BuildConfig(dg.Config):
     """How to derive."""
 
-    rebuild: bool = Field(False, description="Throw away what is derived and make it again from blobs and snapshots")
+    rebuild: bool = Field(
+        default=False, description="Throw away what is derived and make it again from blobs and snapshots"
+    )

@@ -14,6 +14,7 @@ from pipeline.defs.jobs import INGEST
 from pipeline.defs.partitions import REVISIONS
 from pipeline.defs.resources import DataResource, SourceConfig
 from pipeline.defs.settings import Settings
+from pipeline.ingest import IngestRequest, ingest
 from pipeline.store.layout import DataDirectory
 
 
@@ -58,6 +59,21 @@ def _without_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def platform(tmp_path: Path) -> Iterator[Platform]:
     with dg.DagsterInstance.ephemeral(tempdir=str(tmp_path)) as instance:
         yield Platform(DataDirectory(tmp_path / "data"), instance)
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> DataDirectory:
+    """A data directory with the sample, by the command line's function: read it, never change it."""
+    data = DataDirectory(tmp_path_factory.mktemp("sample") / "data")
+    ingest(data, IngestRequest())
+    return data
+
+
+@pytest.fixture
+def filled(platform: Platform, sample: DataDirectory) -> Platform:
+    """A platform whose data directory has the sample, though its instance of Dagster knows nothing of that."""
+    shutil.copytree(sample.root, platform.data.root)
+    return platform
 
 
 @pytest.fixture

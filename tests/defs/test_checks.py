@@ -62,25 +62,24 @@ def rewrite(data: DataDirectory, table: str, change: Callable[[pa.Table], pa.Tab
     ("damage", "said"), [(flip_a_byte, "its SHA-256 is not sha256:"), (remove_a_part, "it is missing")]
 )
 def test_a_damaged_part_stops_everything(
-    damage: Callable[[DataDirectory], None], said: str, platform: Platform, trace_set: Path
+    damage: Callable[[DataDirectory], None], said: str, filled: Platform, trace_set: Path
 ) -> None:
-    assert platform.ingest().success
-    file = part(platform.data, "runs").relative_to(platform.data.root).as_posix()
-    damage(platform.data)
-    published, commits = platform.data.database.read_bytes(), list(platform.data.commits.iterdir())
+    file = part(filled.data, "runs").relative_to(filled.data.root).as_posix()
+    damage(filled.data)
+    published, commits = filled.data.database.read_bytes(), list(filled.data.commits.iterdir())
 
-    result = platform.ingest("b" * 40, source=str(trace_set), repository=REPOSITORY)
+    result = filled.ingest("b" * 40, source=str(trace_set), repository=REPOSITORY)
 
     step, sentence = failure(result)
     assert step == "evidence"
     assert sentence.startswith(f"check {INTACT} of evidence/runs failed: {file}: {said}")
     assert [check for check, passed in outcomes(result).items() if not passed] == [f"evidence/runs:{INTACT}"]
     assert {event.step_key for event in result.all_events if event.is_step_start} == {"snapshot", "evidence"}
-    assert platform.data.database.read_bytes() == published
-    assert list(platform.data.commits.iterdir()) == commits
+    assert filled.data.database.read_bytes() == published
+    assert list(filled.data.commits.iterdir()) == commits
 
-    assert platform.run("rebuild").success
-    assert platform.data.database.read_bytes() != published
+    assert filled.run("rebuild").success
+    assert filled.data.database.read_bytes() != published
 
 
 BROKEN = [
@@ -123,15 +122,16 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("table", "change", "asset", "check", "said"), BROKEN, ids=[f"{case[0]}-{case[3]}" for case in BROKEN])
+@pytest.mark.parametrize(
+    ("table", "change", "asset", "check", "said"), BROKEN, ids=[f"{case[0]}-{case[3]}" for case in BROKEN]
+)
 def test_unsound_evidence_is_not_published(
-    table: str, change: Callable[[pa.Table], pa.Table], asset: str, check: str, said: str, platform: Platform
+    table: str, change: Callable[[pa.Table], pa.Table], asset: str, check: str, said: str, filled: Platform
 ) -> None:
-    assert platform.ingest().success
-    rewrite(platform.data, table, change)
-    published = platform.data.database.read_bytes()
+    rewrite(filled.data, table, change)
+    published = filled.data.database.read_bytes()
 
-    result = platform.ingest()
+    result = filled.ingest()
 
     step, sentence = failure(result)
     assert said in sentence
@@ -140,7 +140,7 @@ def test_unsound_evidence_is_not_published(
         assert outcomes(result)[f"{asset}:{check}"] is False
     started = {event.step_key for event in result.all_events if event.is_step_start}
     assert not started & {"warehouse", "warehouse_checks", "exports__leaderboard"}
-    assert platform.data.database.read_bytes() == published
+    assert filled.data.database.read_bytes() == published
 
 
 def test_what_is_only_watched_stops_nothing(platform: Platform, trace_set: Path) -> None:
@@ -164,6 +164,8 @@ def test_every_check_passes_on_the_sample(platform: Platform) -> None:
 def test_checks_run_alone(platform: Platform) -> None:
     assert platform.ingest().success
     key = dg.AssetCheckKey(dg.AssetKey(["warehouse", "leaderboard"]), "invariants")
-    job = platform.defs.resolve_implicit_global_asset_job_def().get_subset(asset_check_selection={key}, asset_selection=[])
+    job = platform.defs.resolve_implicit_global_asset_job_def().get_subset(
+        asset_check_selection={key}, asset_selection=[]
+    )
     result = job.execute_in_process(instance=platform.instance)
     assert list(outcomes(result)) == ["warehouse/leaderboard:invariants"]

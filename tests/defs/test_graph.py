@@ -114,7 +114,6 @@ def test_every_asset_is_described(defs: dg.Definitions) -> None:
 def test_assets_are_thin() -> None:
     """At most 15 lines a function, whatever surrounds it."""
 
-
     folder = Path(__file__).parents[2] / "pipeline" / "defs"
     seen = set()
     for file in folder.rglob("*.py"):

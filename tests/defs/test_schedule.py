@@ -18,6 +18,7 @@ from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
 from dagster._scheduler.scheduler import launch_scheduled_runs
 
+from pipeline.defs.definitions import build_defs, defs
 from pipeline.defs.execution import WRITER
 from pipeline.defs.settings import Settings
 
@@ -28,15 +29,16 @@ MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 pytestmark = pytest.mark.filterwarnings("ignore:Property `ScheduleDefinition.environment_vars`:DeprecationWarning")
 
 
+IN_THIS_PROCESS = ("dagster._core.launcher.sync_in_memory_run_launcher", "SyncInMemoryRunLauncher")
+NOT_AT_ALL = ("dagster._core.test_utils", "MockedRunLauncher")
+
+
 @pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    """An instance as in ``make dev``, whose runs happen in this process."""
-    overrides = yaml.safe_load((DEPLOY / "dev" / "dagster.yaml").read_text()) | {
-        "run_launcher": {
-            "module": "dagster._core.launcher.sync_in_memory_run_launcher",
-            "class": "SyncInMemoryRunLauncher",
-        }
-    }
+def instance(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[dg.DagsterInstance]:
+    """An instance as in ``make dev``, but for where its runs happen: by default in this process."""
+    module, name = getattr(request, "param", IN_THIS_PROCESS)
+    overrides = yaml.safe_load((DEPLOY / "dev" / "dagster.yaml").read_text())
+    overrides["run_launcher"] = {"module": module, "class": name}
     with dg.instance_for_test(overrides, temp_dir=str(tmp_path)) as instance:
         instance.event_log_storage.set_concurrency_slots(WRITER, 1)  # as `dagster instance concurrency set` does
         yield instance
@@ -99,6 +101,7 @@ def test_a_tick_launches_one_run(
     assert (tmp_path / "data" / "warehouse.duckdb").is_file()
 
 
+@pytest.mark.parametrize("instance", [NOT_AT_ALL], indirect=True, ids=["queue"])
 def test_two_runs_at_once_one_waits(workspace: WorkspaceProcessContext, instance: dg.DagsterInstance) -> None:
     turn_on(workspace)
     tick(workspace, MIDNIGHT + timedelta(hours=5, minutes=1))
@@ -111,7 +114,7 @@ def test_two_runs_at_once_one_waits(workspace: WorkspaceProcessContext, instance
     assert statuses(instance) == ["STARTED", "QUEUED"]
     instance.report_run_canceled(first)
     dequeue(workspace)
-    assert statuses(instance) == ["CANCELED", "SUCCESS"]
+    assert statuses(instance) == ["CANCELED", "STARTING"]
 
 
 @pytest.mark.parametrize("deployment", ["dev", "production"])
@@ -121,7 +124,7 @@ def test_deployments_let_one_run_write(deployment: str) -> None:
     assert config["telemetry"] == {"enabled": False}
 
 
-def test_the_environment_configures_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_configures_it(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "CRON": "30 2 * * 1",
         "TIME_ZONE": "Europe/Berlin",
@@ -130,12 +133,10 @@ def test_the_environment_configures_it(monkeypatch: pytest.MonkeyPatch) -> None:
         "REVISION": "a" * 40,
     }.items():
         monkeypatch.setenv(f"KERNELHOUSE_{name}", value)
-    from pipeline.defs.definitions import defs
 
     schedule = defs().resolve_schedule_def("daily_ingest")
     assert (schedule.cron_schedule, schedule.execution_timezone) == ("30 2 * * 1", "Europe/Berlin")
-    with dg.DagsterInstance.ephemeral() as instance:
-        context = dg.build_schedule_context(instance, repository_def=defs().get_repository_def())
+    with dg.build_schedule_context(instance, repository_def=defs().get_repository_def()) as context:
         [request] = schedule.evaluate_tick(context).run_requests or []
     assert request.partition_key == "a" * 40
     config = request.run_config["ops"]["snapshot"]["config"]
@@ -144,7 +145,6 @@ def test_the_environment_configures_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("wrong", [{"cron": "never"}, {"time_zone": "Mars/Olympus"}])
 def test_a_wrong_schedule_is_refused(wrong: dict[str, str]) -> None:
-    from pipeline.defs.definitions import build_defs
 
     with pytest.raises((dg.DagsterInvalidDefinitionError, dg.DagsterError)):
         dg.Definitions.validate_loadable(build_defs(settings=Settings(**wrong)))

@@ -85,14 +85,10 @@ def test_a_changed_policy_stales_what_depends_on_it(
 ) -> None:
     assert platform.ingest().success
     changed = policy / file
-    changed.write_text(changed.read_text() + ("-- another version\n" if file.endswith(".sql") else ""))
-    if file.endswith(".csv"):
-        changed.write_text(changed.read_text().rstrip("\n"))
+    changed.write_text(changed.read_text() + "\n")
     found = stale(platform)
     assert set(found) == expected
     assert set(found.values()) == {"has a new code version"}
-    assert platform.ingest().success
-    assert stale(platform) == {}
 
 
 def test_a_new_pull_stales_the_evidence(platform: Platform, trace_set: Path) -> None:
