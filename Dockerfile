@@ -3,7 +3,6 @@ FROM python:3.13-slim AS build
 WORKDIR /src
 COPY requirements/ requirements/
 RUN python -m venv /opt/kernelhouse \
-    && /opt/kernelhouse/bin/pip install --no-cache-dir --require-hashes -r requirements/run.txt \
     && /opt/kernelhouse/bin/pip install --no-cache-dir --require-hashes -r requirements/dagster.txt
 COPY LICENSE NOTICE README.md pyproject.toml ./
 COPY pipeline/ pipeline/
