@@ -101,7 +101,7 @@ def evaluation(latency_ms: Any = 0.011, **changes: Any) -> Json:
 
 def trace(
     rows: int = 8,
-    latency_ms: float = 0.011,
+    latency_ms: Any = 0.011,
     *,
     by: str | None = "scale_torch",
     of: str = "scale_rows",
@@ -257,7 +257,9 @@ def _check_keys(connection: DuckDBPyConnection) -> None:
 def _check_places(connection: DuckDBPyConnection, blobs: BlobStore) -> None:
     """Observations, quarantine and artifacts point at exactly the bytes whose digest they carry."""
     observed = "SELECT observation_sha256, blob_sha256, byte_offset, size_bytes FROM observations"
-    held = "SELECT raw_sha256, blob_sha256, coalesce(byte_offset, 0), size_bytes FROM quarantine WHERE blob_sha256 != ''"
+    held = (
+        "SELECT raw_sha256, blob_sha256, coalesce(byte_offset, 0), size_bytes FROM quarantine WHERE blob_sha256 != ''"
+    )
     for sha256, blob, offset, size in connection.execute(f"{observed} UNION ALL {held}").fetchall():
         assert "sha256:" + hashlib.sha256(blobs.read(blob, offset, size)).hexdigest() == sha256
     for digest, size, blob, offset, pointer in connection.execute(

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import dagster as dg
 
 from pipeline.errors import KernelhouseError, SourceError
+from pipeline.ingest.pull import explained
+from pipeline.store.layout import DataDirectory
 
 WRITER = "writer"
 """Pool of every step that writes to the data directory. Its limit of 1 is set in ``deploy/*/dagster.yaml``, since
@@ -18,10 +20,11 @@ FAILURE_TAG = "kernelhouse/failure"
 
 
 @contextmanager
-def failures(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> Iterator[None]:
+def failures(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext, data: DataDirectory) -> Iterator[None]:
     """Turn errors raised on purpose into failures; only a source may do better the next time, so only it is retried."""
     try:
-        yield
+        with explained(data):
+            yield
     except KernelhouseError as error:
         sentence = " ".join(str(error).split())
         context.instance.add_run_tags(context.run.run_id, {FAILURE_TAG: sentence})

@@ -6,7 +6,7 @@ Documents come first, then what earlier snapshots left held back for want of a d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from pipeline.errors import KernelhouseError
@@ -78,7 +78,7 @@ class Replay:
         self._retry_solutions({file.path for file in self.snapshot.pull.files})
         self._retry_records()
         files = [*by_kind[Kind.WORKLOAD], *by_kind[Kind.TRACE]]
-        read_before = self.state.read_blobs(self.snapshot.scope)
+        read_before = self.state.records(self.snapshot.scope)
         for done, file in enumerate(files):
             progress("read", done, len(files))
             self._read_record_file(file, read_before)
@@ -158,7 +158,7 @@ class Replay:
                 continue
             names[name] = file.path
             self.counts["files_unchanged" if known else "files_read"] += 1
-            self._take_solution(file.path, blob, document)
+            self._take_solution(file.path, blob, document, self.snapshot.sequence)
 
     def _parse_solution(self, path: str, blob: str) -> Document[NormalizedSolution]:
         """Normalize a solution; it belongs to the revision at which this warehouse first saw its bytes."""
@@ -166,8 +166,13 @@ class Replay:
         first = self._first_seen.get(blob, self.snapshot)
         return self.adapter.read_solution(self.blobs.read(blob), path, self._project(first), self._catalog)
 
-    def _take_solution(self, path: str, blob: str, document: Document[NormalizedSolution] | None) -> None:
-        """Let the name of a solution mean its implementation; without a document the blob is known already."""
+    def _take_solution(
+        self, path: str, blob: str, document: Document[NormalizedSolution] | None, sequence: int
+    ) -> None:
+        """Let the name of a solution mean its implementation, unless a later file of that name is known.
+
+        Without a document the blob is known already.
+        """
         if document is not None:
             solution, license_name = document.value, self.adapter.license
             row = rows.implementation_row(solution, path, blob, license_name, self.snapshot)
@@ -175,7 +180,7 @@ class Replay:
             self.collector.extend("artifacts", rows.source_artifact_rows(solution, blob, license_name, self.snapshot))
             self.collector.note_drift(path, document.drift)
             self.state.solutions[blob] = (solution.name, solution.manifest.digest)
-        self._catalog_changed |= self._catalog.bind_solution(*self.state.solutions[blob])
+        self._catalog_changed |= self._catalog.bind_solution(*self.state.solutions[blob], sequence)
         self._release_file(path)
 
     def _retry_solutions(self, listed: set[str]) -> None:
@@ -187,8 +192,7 @@ class Replay:
                 document = self._parse_solution(row.source_file, row.blob_sha256)
             except HeldBackError:
                 continue
-            if not self._catalog.has_solution(document.value.name):
-                self._take_solution(row.source_file, row.blob_sha256, document)
+            self._take_solution(row.source_file, row.blob_sha256, document, self.state.sequence(row.snapshot_id))
 
     def _refuse_pointer(self, blob: str) -> None:
         if is_lfs_pointer(self.blobs.path(blob)):
@@ -198,14 +202,14 @@ class Replay:
 
     # Records
 
-    def _read_record_file(self, file: ListedFile, read_before: set[tuple[str, str]]) -> None:
+    def _read_record_file(self, file: ListedFile, read_before: Mapping[tuple[str, str], BlobRecords]) -> None:
         blob = _sha256(file)
         if (counted := self._blob_records.get((file.kind, blob))) is not None:
             # The same content under a second path of this snapshot.
             self._count_duplicates(file, counted.records)
             self.counts["files_read"] += 1
-        elif (file.kind, blob) in read_before and (file.kind, blob) in self.state.records:
-            self._count_unchanged(file, blob)
+        elif (before_now := read_before.get((file.kind, blob))) is not None:
+            self._count_unchanged(file, blob, before_now)
         elif is_lfs_pointer(self.blobs.path(blob)):
             self._hold_file(file, Reason.LFS_POINTER, "it is a Git LFS pointer; fetch the content (git lfs pull)")
             return
@@ -229,9 +233,9 @@ class Replay:
         else:
             self.counts["workload_records"] += records
 
-    def _count_unchanged(self, file: ListedFile, blob: str) -> None:
+    def _count_unchanged(self, file: ListedFile, blob: str, counted: BlobRecords) -> None:
         """Account for a file read in an earlier ingest, without reading it again."""
-        counted = self._blob_records[file.kind, blob] = self.state.records[file.kind, blob]
+        self._blob_records[file.kind, blob] = counted
         self.counts["files_unchanged"] += 1
         if file.kind is not Kind.TRACE:
             self.counts["workload_records"] += counted.records
@@ -342,10 +346,10 @@ class Replay:
             self._hold_record(outcome, row.source_file, blob)
             return
         self.counts["freed"] += 1
-        self._freed.add(record.sha256)
         if isinstance(outcome, ReadWorkload):
             self._take_workload(outcome, row.source_file)
             return
+        self._freed.add(record.sha256)
         self._release_record(Kind.TRACE, record.sha256)
         observed = self.state.ledger.implementations([record.sha256])
         if outcome.implementation_digest not in observed.get(record.sha256, ()):

@@ -39,7 +39,7 @@ def evidence_assets(made: Sequence[Recipe], retry: dg.RetryPolicy) -> dg.AssetsD
     )
     def evidence(context: dg.AssetExecutionContext, config: BuildConfig, data: DataResource) -> Iterator[Any]:
         """Replay what is not ingested yet, on parts that are sound, and say what each table holds."""
-        with failures(context):
+        with failures(context, data.directory):
             if config.rebuild:
                 forget_derived(data.directory)
             yield from intact(made, data)
