@@ -1,7 +1,7 @@
 """``ingest``: pull a source, replay what is not ingested yet, publish.
 
-The steps are functions of their own: :func:`take`, :func:`replay_missing`, :func:`publish`. An orchestrator that calls
-them one after the other, as the one writer, leaves the same data directory as :func:`ingest`.
+The steps are functions of their own: :func:`take`, :func:`replay`, :func:`publish`. An orchestrator that calls them
+one after the other, each as the one writer, leaves the same data directory as :func:`ingest`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -64,21 +65,18 @@ def ingest(
     """
     started = time.monotonic()
     source = source or open_source(request)
-    adapter = FlashInferBench()
     if request.dry_run:
-        return _dry_run(data, source, adapter, progress, started)
+        return _dry_run(data, source, FlashInferBench(), progress, started)
     with writing(data, wait=request.wait), explained(data):
-        snapshot = take(data, source, adapter, progress, accept_shrink=request.accept_shrink)
+        snapshot = take(data, source, progress, accept_shrink=request.accept_shrink)
         if request.rebuild:
             forget_derived(data)
-        replay = replay_missing(data, BlobStore(data.blobs), adapter, progress, wanted=snapshot)
+        report = replay(data, progress, of=snapshot.snapshot_id)
         published = publish(data, progress, force=request.rebuild)
-        return account(data, snapshot, replay, published=published, started=started)
+    return replace(report, published=published, seconds=_since(started))
 
 
-def take(
-    data: DataDirectory, source: Source, adapter: Adapter, progress: Progress, *, accept_shrink: bool = False
-) -> Snapshot:
+def take(data: DataDirectory, source: Source, progress: Progress = _quiet, *, accept_shrink: bool = False) -> Snapshot:
     """Pull a source: its files into the blob store, the pull as a snapshot record; the same pull is found again.
 
     Raises:
@@ -91,11 +89,29 @@ def take(
     blobs.remove_temporaries()
     remove_leftovers(data)
     known = read_snapshots(data)
+    adapter = FlashInferBench()
     pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
     blobs.sync()
     if not accept_shrink:
         check_shrink(pull, known, [commit for _, commit in committed(data, known)], blobs, adapter)
     return record_snapshot(data, pull, known, datetime.now(UTC))
+
+
+def replay(data: DataDirectory, progress: Progress = _quiet, *, of: str | None = None) -> IngestReport:
+    """Bring the parts up to the snapshots; report on the snapshot of that id, else on the newest.
+
+    Raises:
+        UsageError: there is no snapshot.
+        DataDirectoryError: the data directory cannot be used.
+    """
+    started = time.monotonic()
+    data.check()
+    snapshots = read_snapshots(data)
+    if not snapshots:
+        raise UsageError(f"nothing was pulled into {data.root} yet: ingest a source first")
+    snapshot = next((known for known in snapshots if known.snapshot_id == of), snapshots[-1])
+    replayed = replay_missing(data, BlobStore(data.blobs), FlashInferBench(), progress, wanted=snapshot)
+    return _report(data, snapshot, replayed, started=started)
 
 
 def open_source(request: IngestRequest) -> Source:
@@ -195,6 +211,7 @@ def _build_key(data: DataDirectory, commits: Sequence[Commit]) -> str:
 
 def forget_derived(data: DataDirectory) -> None:
     """Remove parts and commits; the published warehouse stays until the new one is ready."""
+    data.prepare()
     if data.commits.exists():
         shutil.rmtree(data.commits)
     for folder in data.tables.iterdir():
@@ -212,7 +229,7 @@ def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Pr
         pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
         snapshot = record_snapshot(scratch, pull, known, datetime.now(UTC))
         replay = replay_missing(scratch, blobs, adapter, progress, wanted=snapshot)
-        return account(scratch, snapshot, replay, published=False, started=started, dry_run=True)
+        return _report(scratch, snapshot, replay, started=started, dry_run=True)
 
 
 def _stand_in(data: DataDirectory, root: Path) -> DataDirectory:
@@ -226,14 +243,8 @@ def _stand_in(data: DataDirectory, root: Path) -> DataDirectory:
     return scratch
 
 
-def account(
-    data: DataDirectory,
-    snapshot: Snapshot,
-    replay: Replay | None,
-    *,
-    published: bool,
-    started: float,
-    dry_run: bool = False,
+def _report(
+    data: DataDirectory, snapshot: Snapshot, replay: Replay | None, *, started: float, dry_run: bool = False
 ) -> IngestReport:
     """Return the report of a snapshot that was replayed now, or (without a replay) earlier."""
     if replay is not None:
@@ -271,11 +282,15 @@ def account(
         records_reinstated=presence[REINSTATED],
         operations_changed=tuple(replay.operations_changed) if replay is not None else (),
         drift=drift,
-        published=published,
+        published=False,
         dry_run=dry_run,
-        seconds=round(time.monotonic() - started, 3),
+        seconds=_since(started),
         quarantine_reasons=dict(sorted(Counter(str(row.reason) for row in held.values()).items())),
     )
+
+
+def _since(started: float) -> float:
+    return round(time.monotonic() - started, 3)
 
 
 def _again(data: DataDirectory, snapshot: Snapshot) -> tuple[Counter[str], dict[tuple[str, str | None], HeldRow]]:

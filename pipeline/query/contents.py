@@ -16,7 +16,7 @@ Shown: TypeAlias = str | int | float | bool | None
 PREVIEW = 5
 """Rows shown of a table."""
 
-_SHOWN = 80
+_SHOWN = 32
 """Characters shown of a text."""
 
 
@@ -32,9 +32,7 @@ def digest(connection: DuckDBPyConnection, name: str) -> str:
     It is over the number of rows and the exclusive or of their MD5: the rows of a table differ in their key, so no two
     cancel out. It tells a change; against forgery there are the digests of the manifests.
     """
-    cursor = connection.execute(
-        f"SELECT count(*), bit_xor(md5_number(to_json(t)::VARCHAR))::VARCHAR FROM {name} AS t"
-    )
+    cursor = connection.execute(f"SELECT count(*), bit_xor(md5_number(to_json(t)::VARCHAR))::VARCHAR FROM {name} AS t")
     [(amount, mixed)] = cursor.fetchall()
     columns = [column[0] for column in connection.execute(f"FROM {name} LIMIT 0").description or ()]
     return sha256_of(canonical_text({"columns": columns, "rows": amount, "mixed": mixed or ""}))

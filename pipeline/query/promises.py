@@ -22,15 +22,19 @@ from pipeline.query.verify import (
     check_comparison_keys,
     check_invariants,
     check_key,
+    check_part,
     check_reference,
     read_manifest,
 )
 from pipeline.store.arrow import arrow_schema
-from pipeline.store.lineage import Place, recipes
+from pipeline.store.lineage import Place, Recipe
 from pipeline.store.tables import DRIFT, INGESTS, LEADERBOARD, QUARANTINE, RUNS, Table
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    from pipeline.store.layout import DataDirectory
+    from pipeline.store.parts import Commit
 
 SAMPLE = 200
 """Manifests of a table whose digests are computed again, drawn anew each time."""
@@ -47,7 +51,7 @@ MOST_BELOW_FLOOR = 0.05
 
 @dataclass(frozen=True)
 class Opened:
-    """Tables to look at: a connection that has them, and for evidence the Parquet parts of each."""
+    """Tables to look at: a connection that has them and, of evidence, the Parquet parts of each."""
 
     connection: DuckDBPyConnection
     parts: Mapping[str, Sequence[Path]] = field(default_factory=dict)
@@ -64,13 +68,12 @@ class Promise:
     check: Callable[[Opened], Check]
 
 
-def promises() -> list[Promise]:
-    """Return every promise, by the places of the tables in the order of their making."""
-    made = recipes()
+def promises(made: Mapping[Place, Recipe]) -> list[Promise]:
+    """Return every promise of the tables that are made, in the order of their making."""
     return [promise for recipe in made.values() for promise in _promises(recipe.table, recipe.place, made)]
 
 
-def _promises(table: Table, place: Place, made: Mapping[Place, object]) -> Iterator[Promise]:
+def _promises(table: Table, place: Place, made: Mapping[Place, Recipe]) -> Iterator[Promise]:
     def promise(name: str, description: str, check: Callable[[Opened], Check], *, blocking: bool = True) -> Promise:
         return Promise(place, name, description, blocking, check)
 
@@ -102,7 +105,17 @@ def _promises(table: Table, place: Place, made: Mapping[Place, object]) -> Itera
             yield promise("floors", said, _rate("below floor", _BELOW_FLOOR, MOST_BELOW_FLOOR), blocking=False)
 
 
-def _is_of(reference: Sequence[str], place: Place, made: Mapping[Place, object]) -> bool:
+def check_parts(data: DataDirectory, commits: Sequence[Commit], table: Table) -> Check:
+    """Every part of a table that a commit names is there, byte for byte: to be asked before anything is built on it."""
+    found = Findings("parts", "Parquet parts match their commit")
+    for commit in commits:
+        for part in commit.parts:
+            if part.table == table.name:
+                check_part(found, data, commit, part)
+    return found.check()
+
+
+def _is_of(reference: Sequence[str], place: Place, made: Mapping[Place, Recipe]) -> bool:
     """Tell whether a reference is of the table at a place: evidence can refer to nothing but evidence."""
     source, _, target, _ = reference
     if place[0] == "evidence":
@@ -183,7 +196,9 @@ SELECT coalesce(arg_max(quarantined, sequence), 0), coalesce(arg_max(records, se
 """
 
 _DRIFT = """
-SELECT (SELECT coalesce(sum(occurrences), 0)::BIGINT FROM drift), (SELECT coalesce(sum(records), 0)::BIGINT FROM ingests)
+SELECT
+    (SELECT coalesce(sum(occurrences), 0)::BIGINT FROM drift),
+    (SELECT coalesce(sum(records), 0)::BIGINT FROM ingests)
 """
 
 _BELOW_FLOOR = "SELECT count(*) FILTER (vs_floor < 1), count(vs_floor) FROM leaderboard"
