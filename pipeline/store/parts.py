@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 
 from pipeline.errors import DataDirectoryError
 from pipeline.manifests import canonical_text, sha256_of
-from pipeline.manifests import canonical_text, sha256_of
 from pipeline.store.arrow import arrow_schema
 from pipeline.store.files import appearing, remove_temporaries, write_whole
 from pipeline.store.layout import DataDirectory
