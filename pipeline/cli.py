@@ -123,9 +123,10 @@ class Session:
     @contextmanager
     def warehouse(self) -> Iterator[DuckDBPyConnection]:
         """Open the published database, read-only and sandboxed."""
-        from pipeline.store.database import connect
+        from pipeline.store.database import check_current, connect
 
         with closing(connect(self.data.database)) as connection:
+            check_current(connection, self.data.database)
             yield connection
 
     def answer(self, render: Callable[[Screen], None], **fields: object) -> None:
@@ -239,12 +240,12 @@ def main(context: click.Context) -> None:
         "  --revision da915083d4c7c5e61aa3005e3d17ae488e0fc71c",
     ],
 )
-@click.argument("source", default="sample")
+@click.argument("source", required=False)
 @click.option("--revision", metavar="SHA", help="Commit that SOURCE holds, or to pull from the Hub (40 hex digits).")
 @click.option("--repository", metavar="URL", help="URL of the trace set that SOURCE holds (https).")
 @click.option("--author", "authors", metavar="NAME", multiple=True, help="Only this author folder; repeatable.")
 @click.option("--dry-run", is_flag=True, help="Read and report, change nothing.")
-@click.option("--rebuild", is_flag=True, help="Derive everything again from blobs and snapshots, without fetching.")
+@click.option("--rebuild", is_flag=True, help="Derive everything again from blobs and snapshots.")
 @click.option("--endpoint", metavar="URL", help="Address of the Hub  [default: $HF_ENDPOINT, else the public one]")
 @click.option("--allow-host", "allow_hosts", metavar="HOST", multiple=True, help="Host for plain http; repeatable.")
 @click.option("--jobs", metavar="N", type=click.IntRange(1, 64), default=8, show_default=True, help="Fetch N at once.")
@@ -254,7 +255,7 @@ def main(context: click.Context) -> None:
 @click.pass_obj
 def ingest(
     session: Session,
-    source: str,
+    source: str | None,
     revision: str | None,
     repository: str | None,
     authors: tuple[str, ...],
@@ -270,6 +271,7 @@ def ingest(
 
     SOURCE is `sample` (bundled, works offline; the default), a directory in the upstream layout, or `hub:OWNER/NAME`,
     a dataset of the Hugging Face Hub: the head of its main branch, or --revision. $HF_TOKEN is sent to the Hub alone.
+    With --rebuild and no SOURCE nothing is fetched: the snapshots that are there are replayed.
 
     Exit status 1: nothing was changed, because the pull shrank; see --accept-shrink.
 

@@ -68,10 +68,14 @@ def ingest(
     if request.dry_run:
         return _dry_run(data, source, FlashInferBench(), progress, started)
     with writing(data, wait=request.wait), explained(data):
-        snapshot = take(data, source, progress, accept_shrink=request.accept_shrink)
+        pulled = None
+        if request.source is not None or not request.rebuild:
+            pulled = take(data, source, progress, accept_shrink=request.accept_shrink).snapshot_id
+        elif not read_snapshots(data):
+            raise UsageError(f"{data.root} holds no snapshot to rebuild from: name a SOURCE")
         if request.rebuild:
             forget_derived(data)
-        report = replay(data, progress, of=snapshot.snapshot_id)
+        report = replay(data, progress, of=pulled)
         published = publish(data, progress, force=request.rebuild)
     return replace(report, published=published, seconds=_since(started))
 
@@ -125,7 +129,7 @@ def open_source(request: IngestRequest) -> Source:
         raise UsageError(f"--revision {request.revision!r} is no commit: give its 40 hex digits")
     if request.repository is not None and not _URL.fullmatch(request.repository):
         raise UsageError(f"--repository {request.repository!r} is no https URL")
-    if request.source == "sample":
+    if request.source is None or request.source == "sample":
         if request.revision or request.repository or request.authors:
             raise UsageError("the bundled sample takes no --revision, --repository or --author")
         return sample_source()

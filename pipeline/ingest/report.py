@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 class IngestRequest:
     """What to pull and how."""
 
-    source: str = "sample"
-    """``sample``, the folder of a trace set, or ``hub:OWNER/NAME``."""
+    source: str | None = None
+    """``sample``, the folder of a trace set, or ``hub:OWNER/NAME``; None: the sample, or nothing where only a rebuild
+    is wanted."""
     revision: str | None = None
     """40-hex commit: that a folder holds, or to pull from the Hub in place of the head of its main branch."""
     repository: str | None = None

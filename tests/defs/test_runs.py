@@ -127,7 +127,7 @@ def test_a_materialization_says_what_is_there(platform: Platform) -> None:
     ("partition", "source", "sentence"),
     [
         ("a" * 40, {}, "the bundled sample takes no --revision, --repository or --author"),
-        ("unversioned", {"source": "no/such/folder"}, "no folder no/such/folder: give 'sample' or the folder"),
+        ("unversioned", {"source": "no/such/folder"}, "no folder no/such/folder: give 'sample', the folder"),
         ("sample", {"source": "no/such/folder"}, "the run is for sample, its source belongs to unversioned"),
     ],
 )
