@@ -123,9 +123,10 @@ class Session:
     @contextmanager
     def warehouse(self) -> Iterator[DuckDBPyConnection]:
         """Open the published database, read-only and sandboxed."""
-        from pipeline.store.database import connect
+        from pipeline.store.database import check_current, connect
 
         with closing(connect(self.data.database)) as connection:
+            check_current(connection, self.data.database)
             yield connection
 
     def answer(self, render: Callable[[Screen], None], **fields: object) -> None:
@@ -238,17 +239,17 @@ def main(context: click.Context) -> None:
         "  --revision da915083d4c7c5e61aa3005e3d17ae488e0fc71c",
     ],
 )
-@click.argument("source", default="sample")
+@click.argument("source", required=False)
 @click.option("--revision", metavar="SHA", help="Commit of the trace set that SOURCE holds (40 hex digits).")
 @click.option("--repository", metavar="URL", help="URL of the trace set that SOURCE holds (https).")
 @click.option("--author", "authors", metavar="NAME", multiple=True, help="Only this author folder; repeatable.")
 @click.option("--dry-run", is_flag=True, help="Read and report, change nothing.")
-@click.option("--rebuild", is_flag=True, help="Derive everything again from blobs and snapshots, without fetching.")
+@click.option("--rebuild", is_flag=True, help="Derive everything again from blobs and snapshots.")
 @shared_options
 @click.pass_obj
 def ingest(
     session: Session,
-    source: str,
+    source: str | None,
     revision: str | None,
     repository: str | None,
     authors: tuple[str, ...],
@@ -257,7 +258,8 @@ def ingest(
 ) -> None:
     """Fetch, normalize, store and derive; print a report.
 
-    SOURCE is `sample` (bundled, works offline; the default) or a directory in the upstream layout.
+    SOURCE is `sample` (bundled, works offline; the default) or a directory in the upstream layout. With --rebuild
+    and no SOURCE nothing is fetched: the snapshots that are there are replayed.
 
     JSON: {schema_version, report: {snapshot_id, sequence, source, files, records, added, already_known,
     duplicates, quarantined, quarantine_reasons, ..., published, seconds}}.

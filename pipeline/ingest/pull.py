@@ -54,10 +54,12 @@ def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _qu
     if request.dry_run:
         return _dry_run(data, source, FlashInferBench(), progress, started)
     with explained(data):
-        snapshot = take(data, source, progress)
+        pulled = None
+        if request.source is not None or not request.rebuild:
+            pulled = take(data, source, progress).snapshot_id
         if request.rebuild:
             forget_derived(data)
-        report = replay(data, progress, of=snapshot.snapshot_id)
+        report = replay(data, progress, of=pulled)
         published = publish(data, progress, force=request.rebuild)
     return replace(report, published=published, seconds=_since(started))
 
@@ -89,7 +91,7 @@ def replay(data: DataDirectory, progress: Progress = _quiet, *, of: str | None =
     data.check()
     snapshots = read_snapshots(data)
     if not snapshots:
-        raise UsageError(f"nothing was pulled into {data.root} yet: ingest a source first")
+        raise UsageError(f"{data.root} holds no snapshot: ingest a source first")
     snapshot = next((known for known in snapshots if known.snapshot_id == of), snapshots[-1])
     replayed = replay_missing(data, BlobStore(data.blobs), FlashInferBench(), progress, wanted=snapshot)
     return _report(data, snapshot, replayed, started=started)
@@ -105,7 +107,7 @@ def open_source(request: IngestRequest) -> Source:
         raise UsageError(f"--revision {request.revision!r} is no commit: give its 40 hex digits")
     if request.repository is not None and not _URL.fullmatch(request.repository):
         raise UsageError(f"--repository {request.repository!r} is no https URL")
-    if request.source == "sample":
+    if request.source is None or request.source == "sample":
         if request.revision or request.repository or request.authors:
             raise UsageError("the bundled sample takes no --revision, --repository or --author")
         return sample_source()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
@@ -32,9 +33,18 @@ def _sorted_set(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _exact(value: int | float) -> int | float:
-    """Refuse an integer that a double would change (RFC 8785, 3.2.2.3)."""
+    """Take a larger integer for the double that its text stands for; refuse one that a double would change.
+
+    RFC 8785 writes a double up to 1e21 as a plain integer, its shortest digits filled up with zeros (3.2.2.3).
+    """
     if isinstance(value, int) and abs(value) > SAFE_INTEGER:
-        raise ValueError("an integer must lie within +-(2^53-1)")
+        try:
+            double = float(value)
+        except OverflowError:
+            raise ValueError("the number is too large for a double") from None
+        if value not in (int(double), int(Decimal(repr(double)))):
+            raise ValueError("a double would change this integer")
+        return double
     return value
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
 
 from pipeline.errors import ManifestError
 from pipeline.manifests import ExecutionEnvironment, canonical_text, sha256_of
@@ -203,7 +202,8 @@ def _guarded(record: Record, read: Callable[[Record], T]) -> T | Held:
         return Held(record, Reason.SCHEMA_VIOLATION, f"no canonical document can hold it: {explain(error)}")
     except ManifestError as error:
         return Held(record, Reason.SCHEMA_VIOLATION, str(error))
-    except (RecursionError, PydanticSerializationError):
+    except (RecursionError, ValueError):
+        # What pydantic's serializer and the JSON encoder say of values nested some hundred deep.
         return Held(record, Reason.SCHEMA_VIOLATION, "it is nested too deeply")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import DataDirectoryError, KernelhouseError
+from pipeline.errors import DataDirectoryError, KernelhouseError, UsageError
 from pipeline.ingest import IngestRequest, ingest
 from tests.trace_set import (
     REPOSITORY,
@@ -237,3 +237,17 @@ def test_a_newer_format_and_a_foreign_folder_are_refused(warehouse_at: Warehouse
         with pytest.raises(KernelhouseError):
             ingest(warehouse_at.data, request)
         assert tree(warehouse_at.data.root) == before
+
+
+def test_a_rebuild_without_a_source_fetches_nothing(warehouse_at: Warehouse) -> None:
+    warehouse_at.ingest(small_set())
+    before = {name: content for name, content in tree(warehouse_at.data.root).items() if "duckdb" not in name}
+    report = ingest(warehouse_at.data, IngestRequest(rebuild=True))
+    assert (report.sequence, report.published, report.runs_added) == (1, True, 5)
+    after = {name: content for name, content in tree(warehouse_at.data.root).items() if "duckdb" not in name}
+    assert after == before
+
+
+def test_a_rebuild_of_nothing_is_refused(warehouse_at: Warehouse) -> None:
+    with pytest.raises(UsageError, match="no snapshot"):
+        ingest(warehouse_at.data, IngestRequest(rebuild=True))

@@ -10,6 +10,8 @@ import pytest
 
 from tests.trace_set import TRACES, Warehouse, lines, small_set, trace, tree, write_files
 
+pytestmark = pytest.mark.slow
+
 # Every file appears by a rename, so dying before or after the n-th one is dying anywhere that matters.
 SCRIPT = """
 import os, sys

@@ -108,6 +108,7 @@ def test_pieces_come_to_the_same(warehouse_at: Warehouse, whole: Whole, pieces: 
     assert outcome(warehouse_at) == whole.rows
 
 
+@pytest.mark.slow
 @settings(
     max_examples=6, phases=[Phase.explicit, Phase.generate]
 )  # an example takes too long to look for a smaller one
