@@ -59,6 +59,7 @@ def test_the_sample_as_by_the_command_line(platform: Platform, tmp_path: Path) -
     assert (platform.data.exports / "leaderboard.parquet").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("KERNELHOUSE_TRACE_SET" not in os.environ, reason="needs KERNELHOUSE_TRACE_SET")
 def test_a_trace_set_as_by_the_command_line(platform: Platform, tmp_path: Path) -> None:
     by_hand = DataDirectory(tmp_path / "by-hand")

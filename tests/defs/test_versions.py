@@ -50,6 +50,7 @@ def test_running_again_gives_the_same_versions(platform: Platform) -> None:
     assert stale(platform) == {}
 
 
+@pytest.mark.slow
 def test_a_new_policy_is_published_and_nothing_stays_stale(platform: Platform, policy: Path) -> None:
     assert platform.ingest().success
     (policy / "55_coverage.sql").write_text((policy / "55_coverage.sql").read_text() + "WHERE false\n")
@@ -108,6 +109,7 @@ def test_a_new_pull_stales_the_evidence(platform: Platform, trace_set: Path) -> 
     assert {key.partition("/")[0] for key in found} == {"evidence"}
 
 
+@pytest.mark.slow
 def test_a_pull_that_adds_nothing_changes_only_what_tells_of_pulls(platform: Platform, trace_set: Path) -> None:
     first = platform.ingest("b" * 40, source=str(trace_set), repository=REPOSITORY)
     second = platform.ingest("c" * 40, source=str(trace_set), repository=REPOSITORY)
