@@ -21,4 +21,4 @@ def revision_of(key: str) -> str | None:
 
 def key_of(request: IngestRequest) -> str:
     """Return the partition that a pull belongs to."""
-    return request.revision or (request.source if request.source == "sample" else "unversioned")
+    return request.revision or ("sample" if request.source in (None, "sample") else "unversioned")

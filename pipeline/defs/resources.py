@@ -16,7 +16,7 @@ from pipeline.errors import UsageError
 from pipeline.ingest import IngestRequest
 from pipeline.ingest.pull import committed
 from pipeline.query.promises import Opened
-from pipeline.store.database import connect, connect_parts
+from pipeline.store.database import check_current, connect, connect_parts
 from pipeline.store.layout import DataDirectory
 from pipeline.store.parts import Commit, part_files
 from pipeline.store.snapshots import read_snapshots
@@ -45,8 +45,10 @@ class DataResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # it is 
 
     @contextmanager
     def warehouse(self) -> Iterator[Opened]:
-        """Open the published database."""
-        with closing(connect(self.directory.database)) as connection:
+        """Open the published database, where it follows the policy of this program."""
+        path = self.directory.database
+        with closing(connect(path)) as connection:
+            check_current(connection, path)
             yield Opened(connection)
 
 

@@ -71,8 +71,6 @@ def ingest(
         pulled = None
         if request.source is not None or not request.rebuild:
             pulled = take(data, source, progress, accept_shrink=request.accept_shrink).snapshot_id
-        elif not read_snapshots(data):
-            raise UsageError(f"{data.root} holds no snapshot to rebuild from: name a SOURCE")
         if request.rebuild:
             forget_derived(data)
         report = replay(data, progress, of=pulled)
@@ -112,7 +110,7 @@ def replay(data: DataDirectory, progress: Progress = _quiet, *, of: str | None =
     data.check()
     snapshots = read_snapshots(data)
     if not snapshots:
-        raise UsageError(f"nothing was pulled into {data.root} yet: ingest a source first")
+        raise UsageError(f"{data.root} holds no snapshot: ingest a source first")
     snapshot = next((known for known in snapshots if known.snapshot_id == of), snapshots[-1])
     replayed = replay_missing(data, BlobStore(data.blobs), FlashInferBench(), progress, wanted=snapshot)
     return _report(data, snapshot, replayed, started=started)

@@ -61,6 +61,25 @@ def platform(tmp_path: Path) -> Iterator[Platform]:
         yield Platform(DataDirectory(tmp_path / "data"), instance)
 
 
+@dataclass
+class Finished:
+    """A run of the sample that succeeded, and where."""
+
+    platform: Platform
+    result: dg.ExecuteInProcessResult
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
+    """Shared by all tests: ask it, never run on it."""
+    folder = tmp_path_factory.mktemp("finished")
+    with dg.DagsterInstance.ephemeral(tempdir=str(folder)) as instance:
+        platform = Platform(DataDirectory(folder / "data"), instance)
+        result = platform.ingest()
+        assert result.success
+        yield Finished(platform, result)
+
+
 @pytest.fixture(scope="session")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> DataDirectory:
     """A data directory with the sample, by the command line's function: read it, never change it."""

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.defs.checks import INTACT
 from pipeline.store.layout import DataDirectory
-from tests.defs.conftest import Platform
+from tests.defs.conftest import Finished, Platform
 
 REPOSITORY = "https://example.org/trace-set"
 
@@ -78,8 +78,11 @@ def test_a_damaged_part_stops_everything(
     assert filled.data.database.read_bytes() == published
     assert list(filled.data.commits.iterdir()) == commits
 
+
+def test_a_rebuild_mends_a_damaged_part(filled: Platform, sample: DataDirectory) -> None:
+    flip_a_byte(filled.data)
     assert filled.run("rebuild").success
-    assert filled.data.database.read_bytes() != published
+    assert part(filled.data, "runs").read_bytes() == part(sample, "runs").read_bytes()
 
 
 BROKEN = [
@@ -154,18 +157,16 @@ def test_what_is_only_watched_stops_nothing(platform: Platform, trace_set: Path)
     assert rate.metadata["problems"].value == ["held back: 4 of 4 are over the bound of 2%"]
 
 
-def test_every_check_passes_on_the_sample(platform: Platform) -> None:
-    result = platform.ingest()
-    found = outcomes(result)
+def test_every_check_passes_on_the_sample(finished: Finished) -> None:
+    found = outcomes(finished.result)
     assert all(found.values())
-    assert len(found) == len(platform.defs.resolve_asset_graph().asset_check_keys)
+    assert len(found) == len(finished.platform.defs.resolve_asset_graph().asset_check_keys)
 
 
-def test_checks_run_alone(platform: Platform) -> None:
-    assert platform.ingest().success
+def test_checks_run_alone(filled: Platform) -> None:
     key = dg.AssetCheckKey(dg.AssetKey(["warehouse", "leaderboard"]), "invariants")
-    job = platform.defs.resolve_implicit_global_asset_job_def().get_subset(
+    job = filled.defs.resolve_implicit_global_asset_job_def().get_subset(
         asset_check_selection={key}, asset_selection=[]
     )
-    result = job.execute_in_process(instance=platform.instance)
+    result = job.execute_in_process(instance=filled.instance)
     assert list(outcomes(result)) == ["warehouse/leaderboard:invariants"]

@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline.store.layout import DataDirectory
 from pipeline.store.tables import TABLES
-from tests.defs.conftest import Platform
+from tests.defs.conftest import Finished, Platform
 
 REVISION = "da915083d4c7c5e61aa3005e3d17ae488e0fc71c"
 REPOSITORY = "https://huggingface.co/datasets/flashinfer-ai/flashinfer-trace"
@@ -58,6 +59,7 @@ def test_the_sample_as_by_the_command_line(platform: Platform, tmp_path: Path) -
     assert (platform.data.exports / "leaderboard.parquet").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("KERNELHOUSE_TRACE_SET" not in os.environ, reason="needs KERNELHOUSE_TRACE_SET")
 def test_a_trace_set_as_by_the_command_line(platform: Platform, tmp_path: Path) -> None:
     by_hand = DataDirectory(tmp_path / "by-hand")
@@ -84,33 +86,34 @@ def test_an_old_revision_again_changes_nothing(platform: Platform, trace_set: Pa
     assert ours == theirs
 
 
-def test_a_rebuild_brings_the_same_back(platform: Platform) -> None:
-    first = platform.ingest()
-    before = contents(platform.data.tables)
-    shutil.rmtree(platform.data.tables)
-    platform.data.database.unlink()
-    again = platform.run("rebuild")
-    assert again.success
-    assert contents(platform.data.tables) == before
-    versions = platform.versions(first)
-    del versions["snapshot"]
-    assert platform.versions(again) == versions
+def test_a_rebuild_brings_the_same_back(filled: Platform, sample: DataDirectory) -> None:
+    shutil.rmtree(filled.data.tables)
+    filled.data.database.unlink()
+    assert filled.run("rebuild").success
+    assert contents(filled.data.tables) == contents(sample.tables)
+    assert_same_tables(filled.data, sample)
 
 
-def test_the_export_alone(platform: Platform) -> None:
-    assert platform.ingest().success
-    file = platform.data.exports / "leaderboard.parquet"
-    before = file.read_bytes()
-    file.unlink()
-    assert platform.run("export").success
-    assert file.read_bytes() == before
+@pytest.mark.parametrize(
+    ("job", "sentence"),
+    [("rebuild", "holds no snapshot: ingest a source first"), ("export", "run kernelhouse ingest first")],
+)
+def test_there_must_be_something_to_work_on(job: str, sentence: str, platform: Platform) -> None:
+    result = platform.run(job)
+    [failure] = [event for event in result.all_events if event.is_step_failure]
+    assert sentence in failure.step_failure_data.user_failure_data.description
 
 
-def test_a_materialization_says_what_is_there(platform: Platform) -> None:
-    result = platform.ingest()
+def test_the_export_alone(filled: Platform, finished: Finished) -> None:
+    assert filled.run("export").success
+    [ours, theirs] = [p.data.exports / "leaderboard.parquet" for p in (filled, finished.platform)]
+    assert pq.read_table(ours).equals(pq.read_table(theirs))
+
+
+def test_a_materialization_says_what_is_there(finished: Finished) -> None:
     said = {
         event.asset_key.to_user_string(): event.step_materialization_data.materialization.metadata
-        for event in result.get_asset_materialization_events()
+        for event in finished.result.get_asset_materialization_events()
     }
     assert said["snapshot"]["source"].value == "sample"
     assert said["evidence/runs"]["dagster/row_count"].value == 4

@@ -1,10 +1,12 @@
 """The schedule launches a run, and runs that write wait for one another: with Dagster's own scheduler and queue."""
 
 import logging
+import sqlite3
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -17,6 +19,7 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget
 from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import QueuedRunCoordinatorDaemon
 from dagster._scheduler.scheduler import launch_scheduled_runs
+from sqlalchemy import Engine, event
 
 from pipeline.defs.definitions import build_defs, defs
 from pipeline.defs.execution import WRITER
@@ -31,6 +34,19 @@ pytestmark = pytest.mark.filterwarnings("ignore:Property `ScheduleDefinition.env
 
 IN_THIS_PROCESS = ("dagster._core.launcher.sync_in_memory_run_launcher", "SyncInMemoryRunLauncher")
 NOT_AT_ALL = ("dagster._core.test_utils", "MockedRunLauncher")
+
+
+@pytest.fixture(autouse=True)
+def _without_waiting_for_the_disk() -> Iterator[None]:
+    """Let SQLite not sync: history that a test throws away need not survive a crash."""
+
+    def relax(connection: Any, _: object) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            connection.execute("PRAGMA synchronous = OFF")
+
+    event.listen(Engine, "connect", relax)
+    yield
+    event.remove(Engine, "connect", relax)
 
 
 @pytest.fixture
