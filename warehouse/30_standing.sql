@@ -1,13 +1,22 @@
 -- Standing, ranking-v1 and evidence-v1.
--- A run is eligible when it passed and has a primary latency; otherwise it keeps the codes of what is amiss.
+-- A run qualifies when it passed and has a primary latency, and is eligible while no suspension holds; otherwise it
+-- keeps the codes of what is amiss.
 -- Its evidence is reproducible when the source is available, all its digests resolve, the commit is known and its log
 -- is kept; else it is reported, whatever anybody claims.
+WITH suspended AS (
+    SELECT run_digest, list(DISTINCT upper(cause)) AS causes
+    FROM suspensions
+    WHERE until IS NULL
+    GROUP BY run_digest
+)
+
 SELECT
     run.run_digest,
-    list_sort(list_filter([
+    run.status = 'passed' AND run.latency_ns IS NOT NULL AS qualified,
+    list_sort(list_concat(list_filter([
         CASE WHEN run.status != 'passed' THEN 'STATUS_' || upper(run.status) END,
         CASE WHEN run.latency_ns IS NULL THEN 'MISSING_PRIMARY_METRIC' END
-    ], lambda reason: reason IS NOT NULL)) AS reasons,
+    ], lambda reason: reason IS NOT NULL), causes)) AS reasons,
     len(reasons) = 0 AS eligible,
     CASE
         WHEN
@@ -22,6 +31,7 @@ SELECT
         ELSE 'reported'
     END AS evidence_level
 FROM parts_runs AS run
+LEFT JOIN suspended USING (run_digest)
 LEFT JOIN implementations AS implementation USING (implementation_digest)
 LEFT JOIN operations AS operation ON run.operation_digest = operation.operation_digest
 LEFT JOIN workloads AS workload ON run.workload_digest = workload.workload_digest

@@ -19,7 +19,7 @@ SELECT
     observed.* EXCLUDE (run_digest, first),
     first.file AS source_file,
     first.line AS source_line,
-    standing.* EXCLUDE (run_digest),
+    standing.* EXCLUDE (run_digest, qualified),
     [] AS flags
 FROM parts_runs AS run
 LEFT JOIN observed USING (run_digest)

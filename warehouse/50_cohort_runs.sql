@@ -3,5 +3,7 @@ SELECT
     'source_native' AS profile,
     comparison_key AS cohort_key,
     run_digest,
-    eligible AS ranked
+    runs.eligible AS ranked,
+    qualified
 FROM runs
+JOIN standing USING (run_digest)

@@ -19,7 +19,7 @@ import duckdb
 from pipeline.manifests import canonical_text, sha256_of
 from pipeline.store.database import declaration, policy_digest, policy_files, warehouse_folder
 from pipeline.store.layout import FORMAT_VERSION
-from pipeline.store.tables import EVIDENCE, META, SNAPSHOTS, Table, table
+from pipeline.store.tables import EVIDENCE, META, SNAPSHOTS, TABLES, Table, table
 
 Place: TypeAlias = tuple[Literal["evidence", "warehouse"], str]
 """Where a table lies, and its name."""
@@ -45,6 +45,10 @@ def recipes() -> dict[Place, Recipe]:
     for declared in EVIDENCE:
         version = _digest(declared, {"format": str(FORMAT_VERSION)})
         made["evidence", declared.name] = Recipe(declared, ("evidence", declared.name), (), "", version)
+    for declared in TABLES:
+        if declared.stage == "reviewed":
+            reviewed: Place = ("warehouse", declared.name)
+            made[reviewed] = Recipe(declared, reviewed, (), "", _digest(declared, {}))
     files = policy_files()
     with closing(duckdb.connect()) as parser:
         for name, path in files.items():
@@ -59,7 +63,8 @@ def recipes() -> dict[Place, Recipe]:
 
 def _place(read: str, files: Mapping[str, Path]) -> Place:
     name = read.removeprefix("parts_")
-    return ("evidence", name) if name != read or name not in files else ("warehouse", name)
+    straight = name not in files and table(name).stage == "evidence"
+    return ("evidence", name) if name != read or straight else ("warehouse", name)
 
 
 def _tables_of(sql: str, parser: duckdb.DuckDBPyConnection) -> Iterator[str]:

@@ -3,9 +3,10 @@
 The Arrow schema of the Parquet parts, the JSON Schema in ``schemas/``, the DuckDB table with its
 comments, the checks of ``kernelhouse verify`` and the documentation all come from here.
 
-Two stages. *Evidence* tables come from documents and are kept as Parquet parts, one part a table and
-snapshot, never changed once written. *Derived* tables come from SQL in ``warehouse/`` when the
-database is built. A column marked ``derived`` of an evidence table is not in the parts: it can change
+Three stages. *Evidence* tables come from documents and are kept as Parquet parts, one part a table and
+snapshot, never changed once written. *Reviewed* tables come from files of the data directory that people
+write, read anew at every build. *Derived* tables come from SQL in ``warehouse/`` when the database is
+built. A column marked ``derived`` of an evidence table is not in the parts: it can change
 later (standing, flags, evidence level), so it too is made when the database is built.
 """
 
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-Stage = Literal["evidence", "derived"]
+Stage = Literal["evidence", "reviewed", "derived"]
 
 
 class Type(Enum):
@@ -308,7 +309,11 @@ RUNS = Table(
         _boolean("error_not_finite", "An error bound was written as not finite", derived=True),
         _texts("legacy_forms", "Legacy forms that its observations use", derived=True),
         _boolean("eligible", "May be ranked (ranking policy)", derived=True),
-        _texts("reasons", "Why it is not eligible: STATUS_..., MISSING_PRIMARY_METRIC, ...", derived=True),
+        _texts(
+            "reasons",
+            "Why not: STATUS_..., MISSING_PRIMARY_METRIC, RETRACTED, SUPERSEDED, TAKEN_DOWN, WITHDRAWN",
+            derived=True,
+        ),
         _text("evidence_level", "reported, reproducible, verified or replicated", derived=True),
         _texts("flags", "Marks of suspicion or of a data peculiarity", derived=True),
         _SNAPSHOT,
@@ -471,6 +476,34 @@ PEAKS = Table(
     ),
 )
 
+CORRECTIONS = Table(
+    "corrections",
+    "reviewed",
+    "A reviewed correction: an entry of corrections.toml in the data directory",
+    ("run_digest", "action"),
+    (
+        _text("run_digest", "The run that is corrected"),
+        _text("action", "retract, supersede or takedown"),
+        _text("successor", "The run that counts in its place; null: none is named", nullable=True),
+        _text("reason", "Why, in a sentence"),
+        _text("author", "Who reviewed it"),
+        _timestamp("at", "From when on it counts, UTC"),
+    ),
+)
+
+SUSPENSIONS = Table(
+    "suspensions",
+    "derived",
+    "A span of time in which a run has no standing",
+    ("run_digest", "cause", "since"),
+    (
+        _text("run_digest", "The run"),
+        _text("cause", "withdrawn, retracted, superseded or taken_down"),
+        _timestamp("since", "When it lost its standing, UTC"),
+        _timestamp("until", "When it was reinstated, UTC; null: it has no standing now", nullable=True),
+    ),
+)
+
 STANDING = Table(
     "standing",
     "derived",
@@ -478,7 +511,8 @@ STANDING = Table(
     ("run_digest",),
     (
         _text("run_digest", "The run"),
-        _boolean("eligible", "May be ranked"),
+        _boolean("qualified", "Passed, with a primary latency: it counts while it has standing"),
+        _boolean("eligible", "May be ranked: qualified, and no suspension holds now"),
         _texts("reasons", "Why it is not eligible"),
         _text("evidence_level", "reported, reproducible, verified or replicated"),
     ),
@@ -518,6 +552,7 @@ COHORT_RUNS = Table(
         _text("cohort_key", "The cohort"),
         _text("run_digest", "The run"),
         _boolean("ranked", "Eligible, and not shut out by the profile"),
+        _boolean("qualified", "Would be ranked if it had standing: it counts in the history while it had"),
     ),
 )
 
@@ -585,17 +620,18 @@ RECORD_HISTORY = Table(
     "record_history",
     "derived",
     "A change of the record holder of a cohort",
-    ("profile", "cohort_key", "run_digest", "at", "cause"),
+    ("profile", "cohort_key", "position"),
     (
         _text("profile", "The profile"),
         _text("cohort_key", "The cohort"),
-        _text("run_digest", "The new holder"),
-        _text("previous_run_digest", "The holder before", nullable=True),
-        _bigint("latency_ns", "Latency of the new holder in nanoseconds"),
+        _bigint("position", "Place in the history of the cohort, from 1"),
+        _text("run_digest", "The new holder; null: the cohort is left without one", nullable=True),
+        _text("previous_run_digest", "The holder before; null: there was none", nullable=True),
+        _bigint("latency_ns", "Latency of the new holder in nanoseconds", nullable=True),
         _bigint("previous_latency_ns", "Latency of the holder before in nanoseconds", nullable=True),
         _double("improvement", "Latency before over latency now", nullable=True),
-        _timestamp("at", "When the new holder was measured, UTC"),
-        _text("cause", "new_run, ..."),
+        _timestamp("at", "When the holder changed, UTC: when the new one was measured, else when standing changed"),
+        _text("cause", "new_run, withdrawn, reinstated, retracted, superseded or taken_down"),
         _text("policy_version", "Ranking policy that decided"),
     ),
 )
@@ -612,7 +648,7 @@ CURRENT_RECORDS = Table(
         _bigint("latency_ns", "Its latency in nanoseconds"),
         _text("fastest_run_digest", "The fastest ranked run"),
         _bigint("fastest_latency_ns", "Its latency in nanoseconds"),
-        _timestamp("held_since", "When the holder was measured, UTC"),
+        _timestamp("held_since", "When it took the record, UTC"),
         _double("floor_ns", "Floor estimate in nanoseconds", nullable=True),
         _double("vs_floor", "Latency of the holder over the floor", nullable=True),
     ),
@@ -664,8 +700,10 @@ TABLES: tuple[Table, ...] = (
     PRESENCE,
     DRIFT,
     INGESTS,
+    CORRECTIONS,
     PROFILES,
     PEAKS,
+    SUSPENSIONS,
     STANDING,
     FLOOR_ESTIMATES,
     COHORT_RUNS,
