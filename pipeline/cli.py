@@ -65,6 +65,9 @@ class CommandLine(WithExample, click.Group):
             status = 0
         except click.exceptions.Exit as end:
             status = end.exit_code
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            status = error.exit_code
         except click.ClickException as error:
             status = _complain(_usage(error), error.exit_code)
         except KernelhouseError as error:
@@ -413,11 +416,12 @@ def _format_of(out: Path | None) -> str | None:
 
 def _read(file: str) -> str:
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return raw.decode("utf-8")
     except FileNotFoundError:
         raise UsageError(f"there is no file {file}: name the SQL file, or - for stdin") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{file} is not UTF-8 text") from None
+        raise UsageError(f"{'stdin' if file == '-' else file} is not UTF-8 text") from None
 
 
 def _script(session: Session, connection: DuckDBPyConnection, text: str, format_name: str, out: Path | None) -> None:

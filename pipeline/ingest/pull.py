@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pipeline
-from pipeline.errors import DataDirectoryError, SourceError, UsageError
+from pipeline.errors import DataDirectoryError, KernelhouseError, SourceError, UsageError
 from pipeline.ingest.guards import check_shrink
 from pipeline.ingest.presence import REINSTATED, WITHDRAWN
 from pipeline.ingest.replay import Replay
@@ -66,7 +66,19 @@ def ingest(
     started = time.monotonic()
     source = source or open_source(request)
     if request.dry_run:
-        return _dry_run(data, source, FlashInferBench(), progress, started)
+        return _dry_run(data, source, request, progress, started)
+    fresh = not data.root.exists()
+    try:
+        return _ingest(data, source, request, progress, started)
+    except KernelhouseError:
+        if fresh:
+            data.remove_if_empty()
+        raise
+
+
+def _ingest(
+    data: DataDirectory, source: Source, request: IngestRequest, progress: Progress, started: float
+) -> IngestReport:
     with writing(data, wait=request.wait), explained(data):
         pulled = None
         if request.source is not None or not request.rebuild:
@@ -124,7 +136,7 @@ def open_source(request: IngestRequest) -> Source:
     """
     authors = tuple(sorted(set(request.authors)))
     if request.revision is not None and not _COMMIT.fullmatch(request.revision):
-        raise UsageError(f"--revision {request.revision!r} is no commit: give its 40 hex digits")
+        raise UsageError(f"--revision {request.revision!r} is no commit: give its 40 hex digits in lower case")
     if request.repository is not None and not _URL.fullmatch(request.repository):
         raise UsageError(f"--repository {request.repository!r} is no https URL")
     if request.source is None or request.source == "sample":
@@ -136,6 +148,8 @@ def open_source(request: IngestRequest) -> Source:
             raise UsageError(f"{request.source} is a repository already: leave out --repository")
         client = open_client(os.environ, endpoint=request.endpoint, allow_hosts=request.allow_hosts)
         return HubSource(repository_of(request.source), client, request.revision, authors, request.jobs)
+    if not request.source:
+        raise UsageError("SOURCE is empty: give 'sample', the folder of a trace set, or hub:OWNER/NAME")
     root = Path(request.source).expanduser()
     if not root.exists():
         raise SourceError(f"no folder {request.source}: give 'sample', the folder of a trace set, or hub:OWNER/NAME")
@@ -221,15 +235,25 @@ def forget_derived(data: DataDirectory) -> None:
             shutil.rmtree(folder)
 
 
-def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Progress, started: float) -> IngestReport:
+def _dry_run(
+    data: DataDirectory, source: Source, request: IngestRequest, progress: Progress, started: float
+) -> IngestReport:
     """Do everything in a scratch directory that begins as this one and is gone afterwards."""
     data.check()
     with tempfile.TemporaryDirectory(prefix="kernelhouse-") as folder:
         scratch = _stand_in(data, Path(folder) / "data")
         blobs = BlobStore(data.blobs, scratch=scratch.blobs)
+        adapter = FlashInferBench()
         known = read_snapshots(scratch)
-        pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
-        snapshot = record_snapshot(scratch, pull, known, datetime.now(UTC))
+        if request.source is not None or not request.rebuild:
+            pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
+            snapshot = record_snapshot(scratch, pull, known, datetime.now(UTC))
+        elif known:
+            snapshot = known[-1]
+        else:
+            raise UsageError(f"{data.root} holds no snapshot to rebuild from: name a SOURCE")
+        if request.rebuild:
+            forget_derived(scratch)
         replay = replay_missing(scratch, blobs, adapter, progress, wanted=snapshot)
         return _report(scratch, snapshot, replay, started=started, dry_run=True)
 

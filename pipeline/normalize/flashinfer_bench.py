@@ -130,7 +130,10 @@ class FlashInferBench:
         operation = _operation(trace, catalog)
         implementation = catalog.implementation(trace.solution) if trace.solution is not None else None
         if implementation is None:
-            raise HeldBackError(Reason.UNKNOWN_SOLUTION, f"solution {trace.solution!r} is unknown; it is tried again")
+            named = (
+                "the record names no solution" if trace.solution is None else f"solution {trace.solution!r} is unknown"
+            )
+            raise HeldBackError(Reason.UNKNOWN_SOLUTION, f"{named}; it is tried again")
         workload = self._normalized(operation, trace.workload, raw)
         environment = self._environment(evaluation.environment)
         protocol = FLASHINFER_BENCH_PROTOCOL

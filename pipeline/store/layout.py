@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,3 +112,23 @@ class DataDirectory:
                 write_whole(self.format_file, json.dumps({"format": FORMAT_VERSION}).encode() + b"\n")
         except OSError as error:
             raise DataDirectoryError(f"{self.root} cannot be written: {error.strerror}") from error
+
+    def remove_if_empty(self) -> None:
+        """Remove what :meth:`prepare` made, where neither a blob nor a snapshot came to lie in it."""
+        if any(self.blobs.rglob("*")) or any(self.snapshots.glob("*")):
+            return
+        self.format_file.unlink(missing_ok=True)
+        self.lock_file.unlink(missing_ok=True)
+        for folder in (self.blobs, self.blobs.parent, self.snapshots, self.tables, self.root):
+            with suppress(OSError):
+                folder.rmdir()
+
+
+def owning_directory(path: Path) -> DataDirectory | None:
+    """Return the data directory that a file is a part of, by its resolved path: not what else lies in that folder."""
+    for folder in path.parents:
+        data = DataDirectory(folder)
+        ours = (data.blobs.parent, data.snapshots, data.tables, data.database, data.format_file, data.lock_file)
+        if data.exists() and any(path == own or own in path.parents for own in ours):
+            return data
+    return None
