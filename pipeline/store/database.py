@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 
 import duckdb
@@ -40,7 +41,7 @@ def policy_digest() -> str:
     """Return the digest of everything but the evidence that decides a build: SQL, peaks and table declarations."""
     folder = warehouse_folder()
     digest = hashlib.sha256()
-    for path in (*_policies(), *sorted(folder.glob("peaks/*.csv"))):
+    for path in (*chain.from_iterable(policy_files().values()), *sorted(folder.glob("peaks/*.csv"))):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
         digest.update(content)
@@ -114,6 +115,20 @@ def connect(path: Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def connect_parts(parts: Mapping[str, Sequence[Path]]) -> duckdb.DuckDBPyConnection:
+    """Open the evidence alone, before anything is published: each of its tables is a view of its Parquet parts.
+
+    Their derived columns are missing. DataDirectoryError where a part does not fit its declaration.
+    """
+    connection = duckdb.connect(config={"python_enable_replacements": "false"})
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
+    for declared in EVIDENCE:
+        _run(connection, declared, _parts_view(declared, parts.get(declared.name, ())))
+        connection.execute(f"CREATE TEMP VIEW {declared.name} AS FROM parts_{declared.name}")
+    return connection
+
+
 def _fill(
     connection: duckdb.DuckDBPyConnection,
     parts: Mapping[str, Sequence[Path]],
@@ -137,7 +152,9 @@ def _fill(
         connection.unregister("reviewed_rows")
     for declared in EVIDENCE:
         _run(connection, declared, _parts_view(declared, parts.get(declared.name, ())))
-    policies = [(_policy_table(path), path.read_text(encoding="utf-8")) for path in _policies()]
+    policies = [
+        (table(name), path.read_text(encoding="utf-8")) for name, files in policy_files().items() for path in files
+    ]
     governed = {declared for declared, _ in policies}
     straight = [(declared, f"FROM parts_{declared.name}") for declared in EVIDENCE if declared not in governed]
     for declared, select in (*straight, *policies):
@@ -156,14 +173,16 @@ def _run(connection: duckdb.DuckDBPyConnection, declared: Table, statement: str)
         raise DataDirectoryError(f"{what}: run kernelhouse ingest --rebuild") from error
 
 
-def _policies() -> list[Path]:
-    """Return the SQL files in the order of their numbers."""
-    return sorted(warehouse_folder().glob("[0-9][0-9]_*.sql"))
+def policy_files() -> dict[str, tuple[Path, ...]]:
+    """Return the SQL files of each table that has some, in the order of their numbers.
 
-
-def _policy_table(path: Path) -> Table:
-    """Return the table that ``NN_<table>.sql`` fills, or ``NN_<table>.<part>.sql`` fills in part."""
-    return table(path.name.partition("_")[2].partition(".")[0])
+    ``NN_<table>.sql`` fills a table, ``NN_<table>.<part>.sql`` fills it in part.
+    """
+    files: dict[str, tuple[Path, ...]] = {}
+    for path in sorted(warehouse_folder().glob("[0-9][0-9]_*.sql")):
+        name = path.name.partition("_")[2].partition(".")[0]
+        files[name] = (*files.get(name, ()), path)
+    return files
 
 
 def declaration(declared: Table) -> Iterator[str]:
