@@ -521,6 +521,7 @@ def records(session: Session, operation: str | None, profile: str, limit: int | 
 
     JSON: {schema_version, profile, records: [{at, cause, operation, hardware, axes, run_digest, implementation,
     latency_ns, previous_run_digest, previous_latency_ns, improvement, current, cohort_key, policy_version}]}.
+    run_digest is null where a withdrawal or correction leaves a cohort without a record.
     """
     from pipeline.query.records import records as ask
     from pipeline.render.records import render
@@ -528,6 +529,27 @@ def records(session: Session, operation: str | None, profile: str, limit: int | 
     with session.warehouse() as connection:
         events = ask(connection, operation, profile=profile, limit=limit)
     session.answer(lambda screen: render(screen, events), profile=profile, records=events)
+
+
+@main.command(cls=WithExample, example=["kernelhouse floors --json | jq '.floors.families[] | select(.below > 0)'"])
+@shared_options
+@click.pass_obj
+def floors(session: Session) -> None:
+    """Compare both floor models with what is measured.
+
+    One line a model and family of operations: eligible runs, how many are faster than their floor, median and
+    minimum ratio of latency to floor. Then every run that is faster than a floor.
+
+    JSON: {schema_version, floors: {families: [{model, family, runs, workloads, without_floor, below,
+    baseline_below, median_ratio, minimum_ratio}], runs_below: [{model, run_digest, operation, hardware, axes, role,
+    latency_ns, floor_ns, ratio, flagged}]}}.
+    """
+    from pipeline.query.floors import floors as ask
+    from pipeline.render.floors import render
+
+    with session.warehouse() as connection:
+        answer = ask(connection)
+    session.answer(lambda screen: render(screen, answer), floors=answer)
 
 
 @main.command(cls=WithExample, example=["kernelhouse show gemm_nvfp4_n4096_k4096", "kernelhouse show 83c9b6e7 --json"])
@@ -597,7 +619,7 @@ def digest(session: Session, file: str) -> None:
 def verify(session: Session) -> None:
     """Recompute what is stored, and check it.
 
-    That is digests, keys, references, files, accounting and ranks.
+    That is digests, keys, references, files, accounting, floors and ranks; every table is derived again and compared.
 
     Prints one line a check and exits with 1 where one fails, naming the file or row.
 

@@ -2,12 +2,26 @@
 -- A run qualifies when it passed and has a primary latency, and is eligible while no suspension holds; otherwise it
 -- keeps the codes of what is amiss.
 -- Its evidence is reproducible when the source is available, all its digests resolve, the commit is known and its log
--- is kept; else it is reported, whatever anybody claims.
+-- is kept (a takedown may have removed either); else it is reported, whatever anybody claims.
 WITH suspended AS (
     SELECT run_digest, list(DISTINCT upper(cause)) AS causes
     FROM suspensions
     WHERE until IS NULL
     GROUP BY run_digest
+),
+
+taken_down AS (
+    SELECT DISTINCT unnest(removes) AS digest
+    FROM corrections
+),
+
+implementations_kept AS (
+    SELECT
+        implementation_digest,
+        first_revision,
+        source_available
+        AND NOT coalesce((manifest ->> '$.spec.source.contentDigest') IN (FROM taken_down), false) AS source_kept
+    FROM implementations
 )
 
 SELECT
@@ -20,19 +34,20 @@ SELECT
     len(reasons) = 0 AS eligible,
     CASE
         WHEN
-            implementation.source_available
+            implementation.source_kept
             AND implementation.first_revision IS NOT NULL
             AND operation.operation_digest IS NOT NULL
             AND workload.workload_digest IS NOT NULL
             AND protocol.protocol_digest IS NOT NULL
             AND environment.environment_digest IS NOT NULL
             AND log.digest IS NOT NULL
+            AND log.digest NOT IN (FROM taken_down)
             THEN 'reproducible'
         ELSE 'reported'
     END AS evidence_level
 FROM parts_runs AS run
 LEFT JOIN suspended USING (run_digest)
-LEFT JOIN implementations AS implementation USING (implementation_digest)
+LEFT JOIN implementations_kept AS implementation USING (implementation_digest)
 LEFT JOIN operations AS operation ON run.operation_digest = operation.operation_digest
 LEFT JOIN workloads AS workload ON run.workload_digest = workload.workload_digest
 LEFT JOIN protocols AS protocol USING (protocol_digest)

@@ -25,6 +25,7 @@ from pipeline.ingest.presence import REINSTATED, WITHDRAWN
 from pipeline.ingest.replay import Replay
 from pipeline.ingest.report import IngestReport, IngestRequest
 from pipeline.ingest.state import HeldRow, State
+from pipeline.ingest.takedown import take_down
 from pipeline.manifests import canonical_text, sha256_of
 from pipeline.normalize.adapter import Adapter
 from pipeline.normalize.flashinfer_bench import FlashInferBench
@@ -33,10 +34,12 @@ from pipeline.sources.hub import PREFIX, HubSource, open_client, repository_of
 from pipeline.sources.listing import Kind, Progress, Source
 from pipeline.store import database
 from pipeline.store.blobs import BlobStore
+from pipeline.store.corrections import Corrections, read_corrections
 from pipeline.store.layout import FORMAT_VERSION, DataDirectory
 from pipeline.store.lock import writing
 from pipeline.store.parts import Commit, part_files, read_commit, remove_uncommitted, write_commit
 from pipeline.store.snapshots import Snapshot, read_snapshots, record_snapshot, remove_leftovers
+from pipeline.store.tables import CORRECTIONS
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _URL = re.compile(r"https://[^\s/]+/?\S*")
@@ -59,6 +62,7 @@ def ingest(
 
     Raises:
         UsageError: the request does not make sense.
+        CorrectionError: the reviewed corrections cannot be applied.
         SourceError: the source cannot be read.
         DataDirectoryError: the data directory cannot be used, or another process writes to it.
         CheckFailure: the pull has far fewer records than the last one of its source.
@@ -80,6 +84,7 @@ def _ingest(
     data: DataDirectory, source: Source, request: IngestRequest, progress: Progress, started: float
 ) -> IngestReport:
     with writing(data, wait=request.wait), explained(data):
+        check_corrections(data, rebuild=request.rebuild)
         pulled = None
         if request.source is not None or not request.rebuild:
             pulled = take(data, source, progress, accept_shrink=request.accept_shrink).snapshot_id
@@ -186,20 +191,54 @@ def replay_missing(
 
 
 def publish(data: DataDirectory, progress: Progress = _quiet, *, force: bool = False) -> bool:
-    """Build ``warehouse.duckdb`` where it does not fit the commits and the policy, or by force; tell whether."""
-    commits = [commit for _, commit in committed(data, read_snapshots(data))]
-    build_key = _build_key(data, commits)
-    if not force and database.built_with(data.database) == build_key:
+    """Build ``warehouse.duckdb`` where it does not fit commits, corrections and policy, or by force; tell whether.
+
+    Raises:
+        CorrectionError: the reviewed corrections do not fit the warehouse; it stays as it was.
+        DataDirectoryError: the data directory cannot be used.
+    """
+    snapshots = read_snapshots(data)
+    commits = [commit for _, commit in committed(data, snapshots)]
+    corrections = read_corrections(data.corrections)
+    if not force and database.built_with(data.database) == _build_key(commits, corrections):
         return False
+    parts = part_files(data, commits)
+    corrections.check(parts["runs"], parts)
+    take_down(BlobStore(data.blobs), snapshots, parts["artifacts"], corrections.removed, progress)
     progress("publish", 0, None)
+    derive(data, data.database)
+    return True
+
+
+def derive(data: DataDirectory, target: Path) -> None:
+    """Build a database from the parts, corrections and policy as they are now; change nothing else.
+
+    Raises:
+        CorrectionError: the reviewed corrections are malformed.
+        DataDirectoryError: a part is missing or damaged.
+    """
+    commits = [commit for _, commit in committed(data, read_snapshots(data))]
+    corrections = read_corrections(data.corrections)
     meta = {
         "format_version": str(FORMAT_VERSION),
-        "build_key": build_key,
+        "build_key": _build_key(commits, corrections),
         "kernelhouse_version": pipeline.__version__,
         "policy_digest": database.policy_digest(),
     }
-    database.build(part_files(data, commits), data.database, meta=meta)
-    return True
+    database.build(part_files(data, commits), target, meta=meta, reviewed={CORRECTIONS.name: corrections.rows()})
+
+
+def check_corrections(data: DataDirectory, *, rebuild: bool) -> None:
+    """Refuse corrections that do not fit the warehouse before anything is pulled.
+
+    Where parts are yet to be made, the runs are looked up when the warehouse is published.
+    """
+    corrections = read_corrections(data.corrections)
+    snapshots = read_snapshots(data)
+    done = committed(data, snapshots)
+    if corrections.entries and not rebuild and len(done) == len(snapshots):
+        parts = part_files(data, [commit for _, commit in done])
+        corrections.check(parts["runs"], parts)
 
 
 def committed(data: DataDirectory, snapshots: Sequence[Snapshot]) -> list[tuple[Snapshot, Commit]]:
@@ -213,12 +252,13 @@ def committed(data: DataDirectory, snapshots: Sequence[Snapshot]) -> list[tuple[
     return done
 
 
-def _build_key(data: DataDirectory, commits: Sequence[Commit]) -> str:
+def _build_key(commits: Sequence[Commit], corrections: Corrections) -> str:
     return sha256_of(
         canonical_text(
             {
                 "format": FORMAT_VERSION,
                 "policy": database.policy_digest(),
+                "corrections": corrections.digest,
                 "parts": [part.sha256 for commit in commits for part in commit.parts],
             }
         )

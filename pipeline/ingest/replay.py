@@ -195,7 +195,9 @@ class Replay:
         """Normalize a solution; it belongs to the revision at which this warehouse first saw its bytes."""
         self._refuse_pointer(blob)
         first = self._first_seen.get(blob, self.snapshot)
-        return self.adapter.read_solution(self.blobs.read(blob), path, self._project(first), self._catalog)
+        tombstone = self.blobs.tombstone(blob)
+        removed = tombstone.texts if tombstone else ()
+        return self.adapter.read_solution(self.blobs.read(blob), path, self._project(first), self._catalog, removed)
 
     def _take_solution(
         self, path: str, blob: str, document: Document[NormalizedSolution] | None, sequence: int
@@ -248,7 +250,7 @@ class Replay:
             before = Counter(self.counts)
             held: set[str] = set()
             read = self._read_runs if file.kind is Kind.TRACE else self._read_workloads
-            for batch in _batches(self.adapter.frame(self.blobs.path(blob), file.path)):
+            for batch in _batches(self.blobs.restored(blob, self.adapter.frame(self.blobs.path(blob), file.path))):
                 held |= read(batch, file.path, blob)
             taken = self.counts - before
             self._blob_records[file.kind, blob] = BlobRecords(
@@ -364,7 +366,8 @@ class Replay:
                 raw=self.blobs.read(row.blob_sha256 or "", row.byte_offset or 0, row.size_bytes),
                 from_document=row.from_document,
             )
-            self._retry_record(row, record)
+            (restored,) = self.blobs.restored(row.blob_sha256 or "", [record])
+            self._retry_record(row, restored)
 
     def _retry_record(self, row: HeldRow, record: Record) -> None:
         blob = row.blob_sha256 or ""

@@ -18,9 +18,11 @@ from pipeline.ingest.pull import committed
 from pipeline.query.rows import fetch, values
 from pipeline.sources.listing import Kind
 from pipeline.store import database
+from pipeline.store.corrections import read_corrections
 from pipeline.store.layout import DataDirectory
 from pipeline.store.parts import Commit, part_files
 from pipeline.store.snapshots import Snapshot, read_snapshots
+from pipeline.store.tables import CORRECTIONS
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -199,7 +201,9 @@ def _both(data: DataDirectory, before: Sequence[Commit]) -> Iterator[DuckDBPyCon
     """Open the published database as ``new`` and one of the earlier pulls as ``old``."""
     with TemporaryDirectory(prefix="kernelhouse-") as scratch:
         earlier = Path(scratch) / "before.duckdb"
-        database.build(part_files(data, before), earlier, meta={})
+        # Today's corrections on both sides: what a review decided is no change that a pull made.
+        reviewed = {CORRECTIONS.name: read_corrections(data.corrections).rows()}
+        database.build(part_files(data, before), earlier, meta={}, reviewed=reviewed)
         with closing(database.connect_several({"old": earlier, "new": data.database})) as connection:
             yield connection
 

@@ -1,15 +1,20 @@
-"""The blob store: raw files by the SHA-256 of their content. Nothing in it ever changes."""
+"""The blob store: raw files by the SHA-256 of their content. Only a takedown ever changes one.
+
+Texts that a takedown removes are blanked, and a tombstone says what they were (see :mod:`pipeline.store.tombstones`).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import uuid
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pipeline.errors import DataDirectoryError
-from pipeline.store.files import TEMPORARY, remove_temporaries
+from pipeline.store.files import TEMPORARY, appearing, remove_temporaries, write_whole
+from pipeline.store.tombstones import Removal, Tombstone, read_tombstone, tombstone_text
+from pipeline.upstream.framing import Record
 
 _CHUNK = 2**20
 
@@ -45,6 +50,38 @@ class BlobStore:
                 return stream.read(size)
         except FileNotFoundError:
             raise DataDirectoryError(f"blob {sha256} is missing from {self._root}: restore it from a backup") from None
+
+    def tombstone(self, sha256: str) -> Tombstone | None:
+        """Return what was taken out of a blob, where something was."""
+        return read_tombstone(self._tombstone_file(sha256))
+
+    def restored(self, sha256: str, records: Iterable[Record]) -> Iterable[Record]:
+        """Return the records of a blob under the identity that they had when they were fetched."""
+        tombstone = self.tombstone(sha256)
+        return records if tombstone is None else tombstone.restore(records)
+
+    def redact(self, sha256: str, changed: Mapping[int, bytes], removals: Sequence[Removal]) -> None:
+        """Put changed bytes at their offsets of a blob, with a tombstone of what is gone, which is written first.
+
+        A killed process may leave a tombstone beside a blob that still holds the texts: the next takedown finds them
+        again and writes the same.
+        """
+        before = self.tombstone(sha256)
+        kept = set(removals) | set(before.removals if before else ())
+        with appearing(self.path(sha256)) as copy:
+            content = bytearray(self.read(sha256))
+            for offset, data in changed.items():
+                content[offset : offset + len(data)] = data
+            copy.write_bytes(content)
+            tombstone = Tombstone(
+                blob_sha256=sha256,
+                kept_sha256="sha256:" + hashlib.sha256(content).hexdigest(),
+                removals=tuple(sorted(kept, key=lambda each: (each.record_offset, each.pointer))),
+            )
+            write_whole(self._tombstone_file(sha256), tombstone_text(tombstone))
+
+    def _tombstone_file(self, sha256: str) -> Path:
+        return self._root.parent / "tombstones" / f"{sha256.removeprefix('sha256:')}.json"
 
     def add_file(self, path: Path) -> tuple[str, int]:
         """Keep a copy of a file; return its SHA-256 and its size in bytes.

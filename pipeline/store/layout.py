@@ -49,6 +49,11 @@ class DataDirectory:
         return self.root / "warehouse.duckdb"
 
     @property
+    def corrections(self) -> Path:
+        """The reviewed corrections, which people write; it need not exist."""
+        return self.root / "corrections.toml"
+
+    @property
     def exports(self) -> Path:
         """Tables as Parquet files for others, each replaced as a whole."""
         return self.root / "exports"
