@@ -361,7 +361,7 @@ def test_digest_refuses_what_is_no_manifest(run: Run, text: str) -> None:
         (["leaderboard", GEMM, "--profile", "fastest"], "it has source_native"),
         (["leaderboard", GEMM, "--limit", "0"], "--limit"),
         (["records", "gemm_n1"], "did you mean"),
-        (["show", "deadbeef"], "nothing is called"),
+        (["show", "deadbeef"], "has a digest"),
         (["show", "bad\x1b[31m\nname"], "bad\\x1b[31m name"),
         (["export", "leaderbord", "--out", "x"], "did you mean leaderboard"),
         (["export", "leaderboard"], "Missing option"),

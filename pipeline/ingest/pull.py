@@ -1,7 +1,12 @@
-"""``ingest``: pull a source, replay what is not ingested yet, publish."""
+"""``ingest``: pull a source, replay what is not ingested yet, publish.
+
+The steps are functions of their own: :func:`take`, :func:`replay`, :func:`publish`. An orchestrator that calls them
+one after the other, each as the one writer, leaves the same data directory as :func:`ingest`.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -9,11 +14,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pipeline
-from pipeline.errors import DataDirectoryError, SourceError, UsageError
+from pipeline.errors import DataDirectoryError, KernelhouseError, SourceError, UsageError
+from pipeline.ingest.guards import check_shrink
+from pipeline.ingest.presence import REINSTATED, WITHDRAWN
 from pipeline.ingest.replay import Replay
 from pipeline.ingest.report import IngestReport, IngestRequest
 from pipeline.ingest.state import HeldRow, State
@@ -22,12 +30,14 @@ from pipeline.manifests import canonical_text, sha256_of
 from pipeline.normalize.adapter import Adapter
 from pipeline.normalize.flashinfer_bench import FlashInferBench
 from pipeline.sources.directory import DirectorySource, sample_source
+from pipeline.sources.hub import PREFIX, HubSource, open_client, repository_of
 from pipeline.sources.listing import Kind, Progress, Source
 from pipeline.store import database
 from pipeline.store.blobs import BlobStore
 from pipeline.store.corrections import Corrections, read_corrections
 from pipeline.store.extension import extend
 from pipeline.store.layout import FORMAT_VERSION, DataDirectory
+from pipeline.store.lock import writing
 from pipeline.store.parts import Commit, part_files, read_commit, remove_uncommitted, write_commit
 from pipeline.store.snapshots import Snapshot, read_snapshots, record_snapshot, remove_leftovers
 from pipeline.store.tables import CORRECTIONS
@@ -40,40 +50,88 @@ def _quiet(stage: str, done: int, total: int | None) -> None:
     """Report no progress."""
 
 
-def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _quiet) -> IngestReport:
-    """Pull a source into a data directory and publish the warehouse.
+def ingest(
+    data: DataDirectory, request: IngestRequest, progress: Progress = _quiet, *, source: Source | None = None
+) -> IngestReport:
+    """Pull a source into a data directory and publish the warehouse, as its one writer.
+
+    Args:
+        data: the data directory.
+        request: what to pull and how.
+        progress: told how far it is.
+        source: pulled in place of the one that the request names.
 
     Raises:
         UsageError: the request does not make sense.
         CorrectionError: the reviewed corrections cannot be applied.
         SourceError: the source cannot be read.
+        DataDirectoryError: the data directory cannot be used, or another process writes to it.
+        CheckFailure: the pull has far fewer records than the last one of its source.
+    """
+    started = time.monotonic()
+    source = source or open_source(request)
+    if request.dry_run:
+        return _dry_run(data, source, request, progress, started)
+    fresh = not data.root.exists()
+    try:
+        return _ingest(data, source, request, progress, started)
+    except KernelhouseError:
+        if fresh:
+            data.remove_if_empty()
+        raise
+
+
+def _ingest(
+    data: DataDirectory, source: Source, request: IngestRequest, progress: Progress, started: float
+) -> IngestReport:
+    with writing(data, wait=request.wait), explained(data):
+        check_corrections(data, rebuild=request.rebuild)
+        pulled = None
+        if request.source is not None or not request.rebuild:
+            pulled = take(data, source, progress, accept_shrink=request.accept_shrink).snapshot_id
+        if request.rebuild:
+            forget_derived(data)
+        report = replay(data, progress, of=pulled)
+        published = publish(data, progress, force=request.rebuild)
+    return replace(report, published=published, seconds=_since(started))
+
+
+def take(data: DataDirectory, source: Source, progress: Progress = _quiet, *, accept_shrink: bool = False) -> Snapshot:
+    """Pull a source: its files into the blob store, the pull as a snapshot record; the same pull is found again.
+
+    Raises:
+        SourceError: the source cannot be read.
+        DataDirectoryError: the data directory cannot be used.
+        CheckFailure: the pull has far fewer records than the last one of its source.
+    """
+    data.prepare()
+    blobs = BlobStore(data.blobs)
+    blobs.remove_temporaries()
+    remove_leftovers(data)
+    known = read_snapshots(data)
+    adapter = FlashInferBench()
+    pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
+    blobs.sync()
+    if not accept_shrink:
+        check_shrink(pull, known, [commit for _, commit in committed(data, known)], blobs, adapter)
+    return record_snapshot(data, pull, known, datetime.now(UTC))
+
+
+def replay(data: DataDirectory, progress: Progress = _quiet, *, of: str | None = None) -> IngestReport:
+    """Bring the parts up to the snapshots; report on the snapshot of that id, else on the newest.
+
+    Raises:
+        UsageError: there is no snapshot.
         DataDirectoryError: the data directory cannot be used.
     """
     started = time.monotonic()
-    source = open_source(request)
-    adapter = FlashInferBench()
-    if request.dry_run:
-        return _dry_run(data, source, adapter, progress, started)
-    with explained(data):
-        data.prepare()
-        _check_corrections(data, rebuild=request.rebuild)
-        blobs = BlobStore(data.blobs)
-        blobs.remove_temporaries()
-        remove_leftovers(data)
-        known = read_snapshots(data)
-        if request.source is None and request.rebuild:
-            if not known:
-                raise UsageError(f"{data.root} holds no snapshot to rebuild from: name a SOURCE")
-            snapshot = known[-1]
-        else:
-            pull = source.pull(blobs, adapter, progress)
-            blobs.sync()
-            snapshot = record_snapshot(data, pull, known, datetime.now(UTC))
-        if request.rebuild:
-            _forget_derived(data)
-        replay = replay_missing(data, blobs, adapter, progress, wanted=snapshot)
-        published = publish(data, progress, force=request.rebuild)
-        return _report(data, snapshot, replay, published=published, started=started)
+    data.check()
+    snapshots = read_snapshots(data)
+    if not snapshots:
+        raise UsageError(f"{data.root} holds no snapshot: ingest a source first")
+    snapshot = next((known for known in snapshots if known.snapshot_id == of), snapshots[-1])
+    replayed = replay_missing(data, BlobStore(data.blobs), FlashInferBench(), progress, wanted=snapshot)
+    return _report(data, snapshot, replayed, started=started)
 
 
 def open_source(request: IngestRequest) -> Source:
@@ -82,20 +140,26 @@ def open_source(request: IngestRequest) -> Source:
     Raises:
         UsageError: options that do not go with the source, or are malformed.
     """
+    authors = tuple(sorted(set(request.authors)))
     if request.revision is not None and not _COMMIT.fullmatch(request.revision):
-        raise UsageError(f"--revision {request.revision!r} is no commit: give its 40 hex digits")
+        raise UsageError(f"--revision {request.revision!r} is no commit: give its 40 hex digits in lower case")
     if request.repository is not None and not _URL.fullmatch(request.repository):
         raise UsageError(f"--repository {request.repository!r} is no https URL")
     if request.source is None or request.source == "sample":
         if request.revision or request.repository or request.authors:
             raise UsageError("the bundled sample takes no --revision, --repository or --author")
         return sample_source()
+    if request.source.startswith(PREFIX):
+        if request.repository:
+            raise UsageError(f"{request.source} is a repository already: leave out --repository")
+        client = open_client(os.environ, endpoint=request.endpoint, allow_hosts=request.allow_hosts)
+        return HubSource(repository_of(request.source), client, request.revision, authors, request.jobs)
+    if not request.source:
+        raise UsageError("SOURCE is empty: give 'sample', the folder of a trace set, or hub:OWNER/NAME")
     root = Path(request.source).expanduser()
     if not root.exists():
-        raise SourceError(f"no folder {request.source}: give 'sample' or the folder of a trace set")
-    return DirectorySource(
-        root, repository=request.repository, revision=request.revision, authors=tuple(sorted(set(request.authors)))
-    )
+        raise SourceError(f"no folder {request.source}: give 'sample', the folder of a trace set, or hub:OWNER/NAME")
+    return DirectorySource(root, repository=request.repository, revision=request.revision, authors=authors)
 
 
 @contextmanager
@@ -113,7 +177,7 @@ def replay_missing(
 ) -> Replay | None:
     """Ingest every snapshot that has no commit, in sequence; return the replay of the wanted one, if any."""
     snapshots = read_snapshots(data)
-    done = _committed(data, snapshots)
+    done = committed(data, snapshots)
     remove_uncommitted(data, [commit for _, commit in done])
     found = None
     for snapshot in snapshots[len(done) :]:
@@ -135,7 +199,7 @@ def publish(data: DataDirectory, progress: Progress = _quiet, *, force: bool = F
         DataDirectoryError: the data directory cannot be used.
     """
     snapshots = read_snapshots(data)
-    commits = [commit for _, commit in _committed(data, snapshots)]
+    commits = [commit for _, commit in committed(data, snapshots)]
     corrections = read_corrections(data.corrections)
     built = database.read_meta(data.database)
     if not force and built.get("build_key") == _build_key(commits, corrections):
@@ -158,7 +222,7 @@ def derive(data: DataDirectory, target: Path) -> None:
         CorrectionError: the reviewed corrections are malformed.
         DataDirectoryError: a part is missing or damaged.
     """
-    commits = [commit for _, commit in _committed(data, read_snapshots(data))]
+    commits = [commit for _, commit in committed(data, read_snapshots(data))]
     corrections = read_corrections(data.corrections)
     reviewed = {CORRECTIONS.name: corrections.rows()}
     database.build(part_files(data, commits), target, meta=_meta(commits, corrections), reviewed=reviewed)
@@ -185,20 +249,20 @@ def _parts_since(
     return part_files(data, commits[known:])
 
 
-def _check_corrections(data: DataDirectory, *, rebuild: bool) -> None:
+def check_corrections(data: DataDirectory, *, rebuild: bool) -> None:
     """Refuse corrections that do not fit the warehouse before anything is pulled.
 
     Where parts are yet to be made, the runs are looked up when the warehouse is published.
     """
     corrections = read_corrections(data.corrections)
     snapshots = read_snapshots(data)
-    done = _committed(data, snapshots)
+    done = committed(data, snapshots)
     if corrections.entries and not rebuild and len(done) == len(snapshots):
         parts = part_files(data, [commit for _, commit in done])
         corrections.check(parts["runs"], parts)
 
 
-def _committed(data: DataDirectory, snapshots: Sequence[Snapshot]) -> list[tuple[Snapshot, Commit]]:
+def committed(data: DataDirectory, snapshots: Sequence[Snapshot]) -> list[tuple[Snapshot, Commit]]:
     """Return the snapshots that are ingested: the unbroken run from the first on."""
     done = []
     for snapshot in snapshots:
@@ -222,8 +286,9 @@ def _build_key(commits: Sequence[Commit], corrections: Corrections) -> str:
     )
 
 
-def _forget_derived(data: DataDirectory) -> None:
+def forget_derived(data: DataDirectory) -> None:
     """Remove parts and commits; the published warehouse stays until the new one is ready."""
+    data.prepare()
     if data.commits.exists():
         shutil.rmtree(data.commits)
     for folder in data.tables.iterdir():
@@ -231,16 +296,27 @@ def _forget_derived(data: DataDirectory) -> None:
             shutil.rmtree(folder)
 
 
-def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Progress, started: float) -> IngestReport:
+def _dry_run(
+    data: DataDirectory, source: Source, request: IngestRequest, progress: Progress, started: float
+) -> IngestReport:
     """Do everything in a scratch directory that begins as this one and is gone afterwards."""
     data.check()
     with tempfile.TemporaryDirectory(prefix="kernelhouse-") as folder:
         scratch = _stand_in(data, Path(folder) / "data")
         blobs = BlobStore(data.blobs, scratch=scratch.blobs)
-        pull = source.pull(blobs, adapter, progress)
-        snapshot = record_snapshot(scratch, pull, read_snapshots(scratch), datetime.now(UTC))
+        adapter = FlashInferBench()
+        known = read_snapshots(scratch)
+        if request.source is not None or not request.rebuild:
+            pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
+            snapshot = record_snapshot(scratch, pull, known, datetime.now(UTC))
+        elif known:
+            snapshot = known[-1]
+        else:
+            raise UsageError(f"{data.root} holds no snapshot to rebuild from: name a SOURCE")
+        if request.rebuild:
+            forget_derived(scratch)
         replay = replay_missing(scratch, blobs, adapter, progress, wanted=snapshot)
-        return _report(scratch, snapshot, replay, published=False, started=started, dry_run=True)
+        return _report(scratch, snapshot, replay, started=started, dry_run=True)
 
 
 def _stand_in(data: DataDirectory, root: Path) -> DataDirectory:
@@ -255,20 +331,16 @@ def _stand_in(data: DataDirectory, root: Path) -> DataDirectory:
 
 
 def _report(
-    data: DataDirectory,
-    snapshot: Snapshot,
-    replay: Replay | None,
-    *,
-    published: bool,
-    started: float,
-    dry_run: bool = False,
+    data: DataDirectory, snapshot: Snapshot, replay: Replay | None, *, started: float, dry_run: bool = False
 ) -> IngestReport:
+    """Return the report of a snapshot that was replayed now, or (without a replay) earlier."""
     if replay is not None:
         counts = Counter(replay.counts)
         held, added, drift = replay.held, replay.collector.added, sum(replay.collector.drift.values())
+        presence = replay.presence
     else:
         counts, held = _again(data, snapshot)
-        added, drift = Counter(), 0
+        added, drift, presence = Counter(), 0, Counter()
     return IngestReport(
         snapshot_id=snapshot.snapshot_id,
         sequence=snapshot.sequence,
@@ -293,17 +365,24 @@ def _report(
         workloads_added=added["workloads"],
         implementations_added=added["implementations"],
         runs_added=added["runs"],
+        records_withdrawn=presence[WITHDRAWN],
+        records_reinstated=presence[REINSTATED],
+        operations_changed=tuple(replay.operations_changed) if replay is not None else (),
         drift=drift,
-        published=published,
+        published=False,
         dry_run=dry_run,
-        seconds=round(time.monotonic() - started, 3),
+        seconds=_since(started),
         quarantine_reasons=dict(sorted(Counter(str(row.reason) for row in held.values()).items())),
     )
 
 
+def _since(started: float) -> float:
+    return round(time.monotonic() - started, 3)
+
+
 def _again(data: DataDirectory, snapshot: Snapshot) -> tuple[Counter[str], dict[tuple[str, str | None], HeldRow]]:
     """Return the counts of a snapshot that is ingested already: nothing is read, what was added is known now."""
-    done = _committed(data, read_snapshots(data))
+    done = committed(data, read_snapshots(data))
     commit = next(commit for committed, commit in done if committed.snapshot_id == snapshot.snapshot_id)
     held = State(data, done).held(snapshot.scope)
     counts = Counter(commit.accounting)

@@ -146,7 +146,8 @@ class FlashInferBench:
         operation = _operation(trace, catalog)
         implementation = catalog.implementation(trace.solution) if trace.solution is not None else None
         if implementation is None:
-            raise HeldBackError(Reason.UNKNOWN_SOLUTION, f"solution {trace.solution!r} is unknown; it is tried again")
+            unknown = f"solution {trace.solution!r} is unknown" if trace.solution else "the record names no solution"
+            raise HeldBackError(Reason.UNKNOWN_SOLUTION, f"{unknown}; it is tried again")
         workload = self._normalized(operation, trace.workload, raw)
         environment = self._environment(evaluation.environment)
         protocol = FLASHINFER_BENCH_PROTOCOL

@@ -5,12 +5,14 @@ The live file is never opened for writing, so readers are never blocked and neve
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 
 import duckdb
@@ -43,7 +45,7 @@ def policy_digest() -> str:
     """Return the digest of everything but the evidence that decides a build: SQL, peaks and table declarations."""
     folder = warehouse_folder()
     digest = hashlib.sha256()
-    for path in (*_policies(), *sorted(folder.glob("peaks/*.csv"))):
+    for path in (*chain.from_iterable(policy_files().values()), *sorted(folder.glob("peaks/*.csv"))):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
         digest.update(content)
@@ -119,11 +121,42 @@ def connect(path: Path) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as error:
         what = f"{path} cannot be read ({_sentence(error)})"
         raise DataDirectoryError(f"{what}: run kernelhouse ingest --rebuild") from error
+    _lock_up(connection)
+    return connection
+
+
+def connect_several(databases: Mapping[str, Path]) -> duckdb.DuckDBPyConnection:
+    """Open several databases in one connection, each under its name, as :func:`connect` opens one."""
+    connection = duckdb.connect(config={"python_enable_replacements": "false"})
+    try:
+        for name, path in databases.items():
+            connection.execute(f"ATTACH {literal(str(path))} AS {name} (READ_ONLY)")
+    except duckdb.Error as error:
+        what = f"{path} cannot be read ({_sentence(error)})"
+        raise DataDirectoryError(f"{what}: run kernelhouse ingest --rebuild") from error
+    _lock_up(connection)
+    return connection
+
+
+def _lock_up(connection: duckdb.DuckDBPyConnection) -> None:
     # Connections of one process to one file share their settings: a second one finds them made and locked.
     if connection.execute("SELECT current_setting('lock_configuration')").fetchone() == (False,):
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
+
+
+def connect_parts(parts: Mapping[str, Sequence[Path]]) -> duckdb.DuckDBPyConnection:
+    """Open the evidence alone, before anything is published: each of its tables is a view of its Parquet parts.
+
+    Their derived columns are missing. DataDirectoryError where a part does not fit its declaration.
+    """
+    connection = duckdb.connect(config={"python_enable_replacements": "false"})
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
+    for declared in EVIDENCE:
+        rows = rows_of(declared, parts.get(declared.name, ()))
+        run(connection, declared, f"CREATE TEMP VIEW {declared.name} AS {rows}")
     return connection
 
 
@@ -136,11 +169,8 @@ def _fill(
     """Make every table: evidence straight from its parts first, then the policies in the order of their numbers."""
     settle(connection)
     for declared in EVIDENCE:
-        run(
-            connection,
-            declared,
-            f"CREATE TEMP VIEW parts_{declared.name} AS {rows_of(declared, parts.get(declared.name, ()))}",
-        )
+        rows = rows_of(declared, parts.get(declared.name, ()))
+        run(connection, declared, f"CREATE TEMP VIEW parts_{declared.name} AS {rows}")
     derive(connection, reviewed)
     write_meta(connection, META.name, meta)
     connection.execute("CHECKPOINT")  # closing would swallow a failure and leave rows in the .wal
@@ -180,7 +210,7 @@ def write_meta(connection: duckdb.DuckDBPyConnection, target: str, meta: Mapping
 
 def policies() -> list[tuple[Table, str]]:
     """Return the policy SQL in the order of its numbers, each with the table that it fills, wholly or in part."""
-    return [(_policy_table(path), path.read_text(encoding="utf-8")) for path in _policies()]
+    return [(table(name), path.read_text(encoding="utf-8")) for name, files in policy_files().items() for path in files]
 
 
 def ungoverned() -> list[Table]:
@@ -194,18 +224,22 @@ def run(connection: duckdb.DuckDBPyConnection, declared: Table, statement: str) 
     try:
         connection.execute(statement)
     except duckdb.Error as error:
+        if os.strerror(errno.ENOSPC) in str(error):
+            raise  # no fault of the evidence
         what = f"the table {declared.name} cannot be built ({_sentence(error)})"
         raise DataDirectoryError(f"{what}: run kernelhouse ingest --rebuild") from error
 
 
-def _policies() -> list[Path]:
-    """Return the SQL files in the order of their numbers."""
-    return sorted(warehouse_folder().glob("[0-9][0-9]_*.sql"))
+def policy_files() -> dict[str, tuple[Path, ...]]:
+    """Return the SQL files of each table that has some, in the order of their numbers.
 
-
-def _policy_table(path: Path) -> Table:
-    """Return the table that ``NN_<table>.sql`` fills, or ``NN_<table>.<part>.sql`` fills in part."""
-    return table(path.name.partition("_")[2].partition(".")[0])
+    ``NN_<table>.sql`` fills a table, ``NN_<table>.<part>.sql`` fills it in part.
+    """
+    files: dict[str, tuple[Path, ...]] = {}
+    for path in sorted(warehouse_folder().glob("[0-9][0-9]_*.sql")):
+        name = path.name.partition("_")[2].partition(".")[0]
+        files[name] = (*files.get(name, ()), path)
+    return files
 
 
 def declaration(declared: Table) -> Iterator[str]:

@@ -798,6 +798,8 @@ TABLES: tuple[Table, ...] = (
     META,
 )
 
+REVIEWED: tuple[Table, ...] = tuple(table for table in TABLES if table.stage == "reviewed")
+
 EVIDENCE: tuple[Table, ...] = tuple(table for table in TABLES if table.stage == "evidence")
 
 

@@ -16,6 +16,10 @@ from pipeline.ingest import IngestRequest, ingest, pull
 from pipeline.store import extension
 from pipeline.store.layout import DataDirectory
 from pipeline.store.tables import TABLES
+from tests.fake_hub.pulls import pull as from_hub
+from tests.fake_hub.revisions import ONE, THREE, TWO
+from tests.fake_hub.server import FakeHub
+from tests.fake_hub.sets import definition, solution, trace
 
 
 def _rows(path: Path) -> dict[str, list[str]]:
@@ -115,3 +119,44 @@ def test_what_touches_most_runs_is_built_anew(tmp_path: Path, extended: list[boo
         ingest(data, IngestRequest(str(tmp_path / name)))
     assert extended == [False]
     _compare(data, tmp_path)
+
+
+def test_withdrawals_and_returns(tmp_path: Path, extended: list[bool]) -> None:
+    others: dict[str, bytes] = {}
+    for number in range(24):
+        name = f"other{number}"
+        others[f"definitions/elementwise/{name}.json"] = definition(name, op_type=name)
+        others[f"solutions/alice/elementwise/{name}/s.json"] = solution(f"s{number}", of=name)
+        others[f"traces/alice/elementwise/{name}.jsonl"] = trace(f"s{number}", 1.0, 1, of=name)
+    data = DataDirectory(tmp_path / "data")
+    with FakeHub() as hub:
+        for files, withdrawn, reinstated in ((ONE, 0, 0), (TWO, 1, 0), (THREE, 0, 1)):
+            hub.commit(others | files)
+            report = from_hub(data, hub)
+            assert (report.records_withdrawn, report.records_reinstated) == (withdrawn, reinstated)
+            _compare(data, tmp_path)
+    assert extended == [True, True]
+
+
+def test_changed_corrections_are_built_in_anew_and_kept_by_extensions(tmp_path: Path, extended: list[bool]) -> None:
+    whole = tmp_path / "whole"
+    write_trace_set(whole, 1_500)
+    data = DataDirectory(tmp_path / "data")
+    ingest(data, IngestRequest(str(whole)))
+    with duckdb.connect(str(data.database), read_only=True) as connection:
+        [(run,)] = connection.execute("SELECT run_digest FROM current_records ORDER BY ALL LIMIT 1").fetchall()
+    data.corrections.write_text(
+        f'''
+        [[correction]]
+        run = "{run}"
+        action = "retract"
+        reason = "measured warm"
+        author = "reviewer"
+        date = 2026-05-01
+        '''
+    )
+    for number, told in ((1, []), (2, [True])):
+        write_one_more(tmp_path / f"more-{number}", 50 * number)
+        assert ingest(data, IngestRequest(str(tmp_path / f"more-{number}"))).published
+        assert extended == told
+        _compare(data, tmp_path)
