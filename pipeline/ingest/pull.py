@@ -1,11 +1,12 @@
 """``ingest``: pull a source, replay what is not ingested yet, publish.
 
 The steps are functions of their own: :func:`take`, :func:`replay`, :func:`publish`. An orchestrator that calls them
-one after the other leaves the same data directory as :func:`ingest`.
+one after the other, each as the one writer, leaves the same data directory as :func:`ingest`.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -19,6 +20,8 @@ from pathlib import Path
 
 import pipeline
 from pipeline.errors import DataDirectoryError, SourceError, UsageError
+from pipeline.ingest.guards import check_shrink
+from pipeline.ingest.presence import REINSTATED, WITHDRAWN
 from pipeline.ingest.replay import Replay
 from pipeline.ingest.report import IngestReport, IngestRequest
 from pipeline.ingest.state import HeldRow, State
@@ -27,11 +30,13 @@ from pipeline.manifests import canonical_text, sha256_of
 from pipeline.normalize.adapter import Adapter
 from pipeline.normalize.flashinfer_bench import FlashInferBench
 from pipeline.sources.directory import DirectorySource, sample_source
+from pipeline.sources.hub import PREFIX, HubSource, open_client, repository_of
 from pipeline.sources.listing import Kind, Progress, Source
 from pipeline.store import database
 from pipeline.store.blobs import BlobStore
 from pipeline.store.corrections import Corrections, read_corrections
 from pipeline.store.layout import FORMAT_VERSION, DataDirectory
+from pipeline.store.lock import writing
 from pipeline.store.parts import Commit, part_files, read_commit, remove_uncommitted, write_commit
 from pipeline.store.snapshots import Snapshot, read_snapshots, record_snapshot, remove_leftovers
 from pipeline.store.tables import CORRECTIONS
@@ -44,24 +49,33 @@ def _quiet(stage: str, done: int, total: int | None) -> None:
     """Report no progress."""
 
 
-def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _quiet) -> IngestReport:
-    """Pull a source into a data directory and publish the warehouse.
+def ingest(
+    data: DataDirectory, request: IngestRequest, progress: Progress = _quiet, *, source: Source | None = None
+) -> IngestReport:
+    """Pull a source into a data directory and publish the warehouse, as its one writer.
+
+    Args:
+        data: the data directory.
+        request: what to pull and how.
+        progress: told how far it is.
+        source: pulled in place of the one that the request names.
 
     Raises:
         UsageError: the request does not make sense.
         CorrectionError: the reviewed corrections cannot be applied.
         SourceError: the source cannot be read.
-        DataDirectoryError: the data directory cannot be used.
+        DataDirectoryError: the data directory cannot be used, or another process writes to it.
+        CheckFailure: the pull has far fewer records than the last one of its source.
     """
     started = time.monotonic()
-    source = open_source(request)
+    source = source or open_source(request)
     if request.dry_run:
         return _dry_run(data, source, FlashInferBench(), progress, started)
-    with explained(data):
+    with writing(data, wait=request.wait), explained(data):
         check_corrections(data, rebuild=request.rebuild)
         pulled = None
         if request.source is not None or not request.rebuild:
-            pulled = take(data, source, progress).snapshot_id
+            pulled = take(data, source, progress, accept_shrink=request.accept_shrink).snapshot_id
         if request.rebuild:
             forget_derived(data)
         report = replay(data, progress, of=pulled)
@@ -69,20 +83,25 @@ def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _qu
     return replace(report, published=published, seconds=_since(started))
 
 
-def take(data: DataDirectory, source: Source, progress: Progress = _quiet) -> Snapshot:
+def take(data: DataDirectory, source: Source, progress: Progress = _quiet, *, accept_shrink: bool = False) -> Snapshot:
     """Pull a source: its files into the blob store, the pull as a snapshot record; the same pull is found again.
 
     Raises:
         SourceError: the source cannot be read.
         DataDirectoryError: the data directory cannot be used.
+        CheckFailure: the pull has far fewer records than the last one of its source.
     """
     data.prepare()
     blobs = BlobStore(data.blobs)
     blobs.remove_temporaries()
     remove_leftovers(data)
-    pull = source.pull(blobs, FlashInferBench(), progress)
+    known = read_snapshots(data)
+    adapter = FlashInferBench()
+    pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
     blobs.sync()
-    return record_snapshot(data, pull, read_snapshots(data), datetime.now(UTC))
+    if not accept_shrink:
+        check_shrink(pull, known, [commit for _, commit in committed(data, known)], blobs, adapter)
+    return record_snapshot(data, pull, known, datetime.now(UTC))
 
 
 def replay(data: DataDirectory, progress: Progress = _quiet, *, of: str | None = None) -> IngestReport:
@@ -108,6 +127,7 @@ def open_source(request: IngestRequest) -> Source:
     Raises:
         UsageError: options that do not go with the source, or are malformed.
     """
+    authors = tuple(sorted(set(request.authors)))
     if request.revision is not None and not _COMMIT.fullmatch(request.revision):
         raise UsageError(f"--revision {request.revision!r} is no commit: give its 40 hex digits")
     if request.repository is not None and not _URL.fullmatch(request.repository):
@@ -116,12 +136,15 @@ def open_source(request: IngestRequest) -> Source:
         if request.revision or request.repository or request.authors:
             raise UsageError("the bundled sample takes no --revision, --repository or --author")
         return sample_source()
+    if request.source.startswith(PREFIX):
+        if request.repository:
+            raise UsageError(f"{request.source} is a repository already: leave out --repository")
+        client = open_client(os.environ, endpoint=request.endpoint, allow_hosts=request.allow_hosts)
+        return HubSource(repository_of(request.source), client, request.revision, authors, request.jobs)
     root = Path(request.source).expanduser()
     if not root.exists():
-        raise SourceError(f"no folder {request.source}: give 'sample' or the folder of a trace set")
-    return DirectorySource(
-        root, repository=request.repository, revision=request.revision, authors=tuple(sorted(set(request.authors)))
-    )
+        raise SourceError(f"no folder {request.source}: give 'sample', the folder of a trace set, or hub:OWNER/NAME")
+    return DirectorySource(root, repository=request.repository, revision=request.revision, authors=authors)
 
 
 @contextmanager
@@ -244,8 +267,9 @@ def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Pr
     with tempfile.TemporaryDirectory(prefix="kernelhouse-") as folder:
         scratch = _stand_in(data, Path(folder) / "data")
         blobs = BlobStore(data.blobs, scratch=scratch.blobs)
-        pull = source.pull(blobs, adapter, progress)
-        snapshot = record_snapshot(scratch, pull, read_snapshots(scratch), datetime.now(UTC))
+        known = read_snapshots(scratch)
+        pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
+        snapshot = record_snapshot(scratch, pull, known, datetime.now(UTC))
         replay = replay_missing(scratch, blobs, adapter, progress, wanted=snapshot)
         return _report(scratch, snapshot, replay, started=started, dry_run=True)
 
@@ -268,9 +292,10 @@ def _report(
     if replay is not None:
         counts = Counter(replay.counts)
         held, added, drift = replay.held, replay.collector.added, sum(replay.collector.drift.values())
+        presence = replay.presence
     else:
         counts, held = _again(data, snapshot)
-        added, drift = Counter(), 0
+        added, drift, presence = Counter(), 0, Counter()
     return IngestReport(
         snapshot_id=snapshot.snapshot_id,
         sequence=snapshot.sequence,
@@ -295,6 +320,9 @@ def _report(
         workloads_added=added["workloads"],
         implementations_added=added["implementations"],
         runs_added=added["runs"],
+        records_withdrawn=presence[WITHDRAWN],
+        records_reinstated=presence[REINSTATED],
+        operations_changed=tuple(replay.operations_changed) if replay is not None else (),
         drift=drift,
         published=False,
         dry_run=dry_run,

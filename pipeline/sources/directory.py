@@ -5,13 +5,23 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from pipeline.errors import SourceError, UsageError
-from pipeline.sources.listing import Blobs, Failure, Kind, ListedFile, Listing, Progress, Pull
+from pipeline.errors import SourceError
+from pipeline.sources.listing import (
+    Blobs,
+    Failure,
+    Kind,
+    ListedFile,
+    Listing,
+    Progress,
+    Pull,
+    check_authors,
+    is_wanted,
+)
 
 FOLDERS = ("definitions", "solutions", "workloads", "traces", "blob")
 """Folders of the upstream layout; nothing beside them belongs to a trace set."""
@@ -30,7 +40,7 @@ class DirectorySource:
     revision: str | None = None
     authors: tuple[str, ...] = ()
 
-    def pull(self, blobs: Blobs, listing: Listing, progress: Progress) -> Pull:
+    def pull(self, blobs: Blobs, listing: Listing, progress: Progress, earlier: Sequence[Pull] = ()) -> Pull:
         """List the folder and copy its documents and records into the blob store.
 
         A file that cannot be read is listed as FETCH_FAILED and leaves the pull incomplete.
@@ -39,8 +49,9 @@ class DirectorySource:
             SourceError: no such folder, or nothing of the upstream layout in it.
             UsageError: an author that has no folder here.
         """
-        paths = [path for path in self._paths() if self._wanted(path, listing)]
-        self._check_authors(listing)
+        every = self._paths()
+        check_authors(every, self.authors, listing, str(self.root))
+        paths = [path for path in every if is_wanted(path, self.authors, listing)]
         listed = []
         for done, path in enumerate(paths):
             progress("fetch", done, len(paths))
@@ -79,19 +90,6 @@ class DirectorySource:
                 f"{self.root} holds no trace set: expected at least one of {', '.join(f + '/' for f in FOLDERS)} in it"
             )
         return sorted(found)
-
-    def _wanted(self, path: str, listing: Listing) -> bool:
-        if not self.authors or listing.kind_of(path) not in (Kind.SOLUTION, Kind.TRACE):
-            return True
-        return listing.author_of(path) in self.authors
-
-    def _check_authors(self, listing: Listing) -> None:
-        if not self.authors:
-            return
-        known = {author for path in self._paths() if (author := listing.author_of(path)) is not None}
-        for author in self.authors:
-            if author not in known:
-                raise UsageError(f"no author folder {author!r} in {self.root}: there are {', '.join(sorted(known))}")
 
 
 def sample_source() -> DirectorySource:

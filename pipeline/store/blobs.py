@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pipeline.errors import DataDirectoryError
-from pipeline.store.files import TEMPORARY, appearing, write_whole
+from pipeline.store.files import TEMPORARY, appearing, remove_temporaries, write_whole
 from pipeline.store.tombstones import Removal, Tombstone, read_tombstone, tombstone_text
 from pipeline.upstream.framing import Record
 
@@ -93,21 +94,40 @@ class BlobStore:
             if self.has(sha256):
                 return sha256, size
             stream.seek(0)
-            temporary = self._temporary(sha256)
-            hasher, size = hashlib.sha256(), 0
-            try:
-                with temporary.open("wb") as copy:
-                    while chunk := stream.read(_CHUNK):
-                        hasher.update(chunk)
-                        size += copy.write(chunk)
-                sha256 = "sha256:" + hasher.hexdigest()
-                target = self.path(sha256)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                temporary.replace(target)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
+            return self.add_stream(iter(lambda: stream.read(_CHUNK), b""))
+
+    def add_stream(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """Keep what the chunks make up; return its SHA-256 and its size in bytes.
+
+        Whatever the chunks raise ends it, and nothing is kept: so a source checks what it hands over.
+        """
+        folder = self._scratch or self._root
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = folder / f"{TEMPORARY}{uuid.uuid4().hex}"
+        hasher, size = hashlib.sha256(), 0
+        try:
+            with temporary.open("xb") as copy:
+                for chunk in chunks:
+                    hasher.update(chunk)
+                    size += copy.write(chunk)
+            sha256 = "sha256:" + hasher.hexdigest()
+            if self.has(sha256) and self.tombstone(sha256) is not None:  # what was taken out must not come back
+                temporary.unlink()
+                return sha256, size
+            target = self.path(sha256)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
         return sha256, size
+
+    def of_sizes(self, sizes: Collection[int]) -> Iterator[Path]:
+        """Yield the blobs that have one of these sizes in bytes."""
+        for folder in sorted(self._root.glob("[0-9a-f][0-9a-f]")):
+            for entry in os.scandir(folder):
+                if not entry.name.startswith(TEMPORARY) and entry.stat().st_size in sizes:
+                    yield Path(entry.path)
 
     def sync(self) -> None:
         """Make every blob survive a crash of the machine: one call for all, since one each is slow."""
@@ -115,10 +135,5 @@ class BlobStore:
 
     def remove_temporaries(self) -> None:
         """Remove what a killed process left unfinished."""
-        for leftover in self._root.glob(f"*/{TEMPORARY}*"):
-            leftover.unlink(missing_ok=True)
-
-    def _temporary(self, sha256: str) -> Path:
-        target = self.path(sha256)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        return target.parent / f"{TEMPORARY}{os.getpid()}-{target.name}"
+        for folder in (self._root, *self._root.glob("[0-9a-f][0-9a-f]")):
+            remove_temporaries(folder)

@@ -5,6 +5,7 @@ The live file is never opened for writing, so readers are never blocked and neve
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -107,12 +108,29 @@ def connect(path: Path) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as error:
         what = f"{path} cannot be read ({_sentence(error)})"
         raise DataDirectoryError(f"{what}: run kernelhouse ingest --rebuild") from error
+    _lock_up(connection)
+    return connection
+
+
+def connect_several(databases: Mapping[str, Path]) -> duckdb.DuckDBPyConnection:
+    """Open several databases in one connection, each under its name, as :func:`connect` opens one."""
+    connection = duckdb.connect(config={"python_enable_replacements": "false"})
+    try:
+        for name, path in databases.items():
+            connection.execute(f"ATTACH {_literal(str(path))} AS {name} (READ_ONLY)")
+    except duckdb.Error as error:
+        what = f"{path} cannot be read ({_sentence(error)})"
+        raise DataDirectoryError(f"{what}: run kernelhouse ingest --rebuild") from error
+    _lock_up(connection)
+    return connection
+
+
+def _lock_up(connection: duckdb.DuckDBPyConnection) -> None:
     # Connections of one process to one file share their settings: a second one finds them made and locked.
     if connection.execute("SELECT current_setting('lock_configuration')").fetchone() == (False,):
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
-    return connection
 
 
 def connect_parts(parts: Mapping[str, Sequence[Path]]) -> duckdb.DuckDBPyConnection:
@@ -169,6 +187,8 @@ def _run(connection: duckdb.DuckDBPyConnection, declared: Table, statement: str)
     try:
         connection.execute(statement)
     except duckdb.Error as error:
+        if os.strerror(errno.ENOSPC) in str(error):
+            raise  # no fault of the evidence
         what = f"the table {declared.name} cannot be built ({_sentence(error)})"
         raise DataDirectoryError(f"{what}: run kernelhouse ingest --rebuild") from error
 

@@ -12,8 +12,8 @@ from pipeline.store.files import TEMPORARY, remove_temporaries, write_whole
 FORMAT_VERSION = 1
 """Version of the layout described in ARCHITECTURE.md; a change of it comes with a migration."""
 
-_OWN = ("blobs", "snapshots", "tables", "dagster")
-"""Folders that may be there before the format version is: ``dagster`` holds the history of an orchestrator."""
+_OWN = ("blobs", "snapshots", "tables", "dagster", "writer.lock")
+"""What may be there before the format version is: ``dagster`` holds the history of an orchestrator."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,11 @@ class DataDirectory:
     def format_file(self) -> Path:
         """The format version of the directory."""
         return self.root / "format.json"
+
+    @property
+    def lock_file(self) -> Path:
+        """Who writes to the directory now."""
+        return self.root / "writer.lock"
 
     def exists(self) -> bool:
         """Tell whether this is a data directory already."""

@@ -73,7 +73,15 @@ def jobs(defs: dg.Definitions) -> dict[str, Any]:
         }
         for schedule in defs.schedules or ()
     }
-    return {"jobs": found, "schedules": schedules}
+    sensors = {
+        sensor.name: {
+            "job": sensor.job_name,
+            "seconds": sensor.minimum_interval_seconds,
+            "status": sensor.default_status.value,
+        }
+        for sensor in defs.sensors or ()
+    }
+    return {"jobs": found, "schedules": schedules, "sensors": sensors}
 
 
 @pytest.mark.parametrize("name", ["assets", "jobs"])

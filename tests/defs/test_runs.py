@@ -130,7 +130,7 @@ def test_a_materialization_says_what_is_there(finished: Finished) -> None:
     ("partition", "source", "sentence"),
     [
         ("a" * 40, {}, "the bundled sample takes no --revision, --repository or --author"),
-        ("unversioned", {"source": "no/such/folder"}, "no folder no/such/folder: give 'sample' or the folder"),
+        ("unversioned", {"source": "no/such/folder"}, "no folder no/such/folder: give 'sample', the folder"),
         ("sample", {"source": "no/such/folder"}, "the run is for sample, its source belongs to unversioned"),
     ],
 )
