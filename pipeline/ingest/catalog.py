@@ -17,7 +17,7 @@ class Catalog:
         """Start empty; ``load`` reads the operation of a definition blob."""
         self._load = load
         self._definitions: dict[str, str] = {}
-        self._solutions: dict[str, str] = {}
+        self._solutions: dict[str, tuple[str, int]] = {}
         self._operations: dict[str, Operation] = {}
         self.ever: set[str] = set()
         """Implementations that any name of this trace set was ever bound to."""
@@ -36,7 +36,7 @@ class Catalog:
                 name, digest = known
                 if (file.kind, name) not in seen:
                     seen.add((file.kind, name))
-                    self.bind_solution(name, digest)
+                    self.bind_solution(name, digest, snapshot.sequence)
 
     def bind_definition(self, name: str, blob_sha256: str, operation: Operation | None = None) -> bool:
         """Let a name mean a definition; tell whether that changes anything."""
@@ -46,16 +46,14 @@ class Catalog:
             self._operations[blob_sha256] = operation
         return changed
 
-    def bind_solution(self, name: str, implementation_digest: str) -> bool:
-        """Let a name mean an implementation; tell whether that changes anything."""
-        changed = self._solutions.get(name) != implementation_digest
-        self._solutions[name] = implementation_digest
+    def bind_solution(self, name: str, implementation_digest: str, sequence: int) -> bool:
+        """Let a name mean an implementation, unless a later pull gave it another; tell whether anything changes."""
         self.ever.add(implementation_digest)
-        return changed
-
-    def has_solution(self, name: str) -> bool:
-        """Tell whether a solution of that name is known."""
-        return name in self._solutions
+        bound, since = self._solutions.get(name, (None, 0))
+        if sequence < since:
+            return False
+        self._solutions[name] = (implementation_digest, sequence)
+        return bound != implementation_digest
 
     def operation(self, name: str) -> Operation | None:
         """Return the operation of a definition, by its upstream name."""
@@ -68,4 +66,5 @@ class Catalog:
 
     def implementation(self, name: str) -> str | None:
         """Return the digest of a solution's implementation, by its upstream name."""
-        return self._solutions.get(name)
+        bound = self._solutions.get(name)
+        return bound[0] if bound else None

@@ -7,12 +7,13 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pipeline
-from pipeline.errors import SourceError, UsageError
+from pipeline.errors import DataDirectoryError, SourceError, UsageError
 from pipeline.ingest.replay import Replay
 from pipeline.ingest.report import IngestReport, IngestRequest
 from pipeline.ingest.state import HeldRow, State
@@ -25,9 +26,10 @@ from pipeline.store import database
 from pipeline.store.blobs import BlobStore
 from pipeline.store.layout import FORMAT_VERSION, DataDirectory
 from pipeline.store.parts import Commit, part_files, read_commit, remove_uncommitted, write_commit
-from pipeline.store.snapshots import Snapshot, identify, read_snapshots, record_snapshot, remove_leftovers
+from pipeline.store.snapshots import Snapshot, read_snapshots, record_snapshot, remove_leftovers
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_URL = re.compile(r"https://[^\s/]+/?\S*")
 
 
 def _quiet(stage: str, done: int, total: int | None) -> None:
@@ -47,19 +49,25 @@ def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _qu
     adapter = FlashInferBench()
     if request.dry_run:
         return _dry_run(data, source, adapter, progress, started)
-    data.prepare()
-    blobs = BlobStore(data.blobs)
-    blobs.remove_temporaries()
-    remove_leftovers(data)
-    pull = source.pull(blobs, adapter, progress)
-    blobs.sync()
-    known = read_snapshots(data)
-    snapshot = record_snapshot(data, pull, known, datetime.now(UTC))
-    if request.rebuild:
-        _forget_derived(data)
-    replay = replay_missing(data, blobs, adapter, progress, wanted=snapshot)
-    published = publish(data, progress)
-    return _report(data, snapshot, replay, published=published, started=started)
+    with explained(data):
+        data.prepare()
+        blobs = BlobStore(data.blobs)
+        blobs.remove_temporaries()
+        remove_leftovers(data)
+        known = read_snapshots(data)
+        if request.source is None and request.rebuild:
+            if not known:
+                raise UsageError(f"{data.root} holds no snapshot to rebuild from: name a SOURCE")
+            snapshot = known[-1]
+        else:
+            pull = source.pull(blobs, adapter, progress)
+            blobs.sync()
+            snapshot = record_snapshot(data, pull, known, datetime.now(UTC))
+        if request.rebuild:
+            _forget_derived(data)
+        replay = replay_missing(data, blobs, adapter, progress, wanted=snapshot)
+        published = publish(data, progress, force=request.rebuild)
+        return _report(data, snapshot, replay, published=published, started=started)
 
 
 def open_source(request: IngestRequest) -> Source:
@@ -69,10 +77,10 @@ def open_source(request: IngestRequest) -> Source:
         UsageError: options that do not go with the source, or are malformed.
     """
     if request.revision is not None and not _COMMIT.fullmatch(request.revision):
-        raise UsageError(f"--revision {request.revision} is no commit: give its 40 hex digits")
-    if request.repository is not None and not request.repository.startswith("https://"):
-        raise UsageError(f"--repository {request.repository} is no https URL")
-    if request.source == "sample":
+        raise UsageError(f"--revision {request.revision!r} is no commit: give its 40 hex digits")
+    if request.repository is not None and not _URL.fullmatch(request.repository):
+        raise UsageError(f"--repository {request.repository!r} is no https URL")
+    if request.source is None or request.source == "sample":
         if request.revision or request.repository or request.authors:
             raise UsageError("the bundled sample takes no --revision, --repository or --author")
         return sample_source()
@@ -82,6 +90,16 @@ def open_source(request: IngestRequest) -> Source:
     return DirectorySource(
         root, repository=request.repository, revision=request.revision, authors=tuple(sorted(set(request.authors)))
     )
+
+
+@contextmanager
+def explained(data: DataDirectory) -> Iterator[None]:
+    """Turn what the file system refuses into a sentence: it is no fault of the source or of the program."""
+    try:
+        yield
+    except OSError as error:
+        what = f"{data.root} cannot be used ({error.strerror or error}: {error.filename or 'no file named'})"
+        raise DataDirectoryError(f"{what}; free disk space or mend the folder, then ingest again") from error
 
 
 def replay_missing(
@@ -103,11 +121,11 @@ def replay_missing(
     return found
 
 
-def publish(data: DataDirectory, progress: Progress = _quiet) -> bool:
-    """Build ``warehouse.duckdb`` where it does not fit the commits and the policy; tell whether it was built."""
+def publish(data: DataDirectory, progress: Progress = _quiet, *, force: bool = False) -> bool:
+    """Build ``warehouse.duckdb`` where it does not fit the commits and the policy, or by force; tell whether."""
     commits = [commit for _, commit in _committed(data, read_snapshots(data))]
     build_key = _build_key(data, commits)
-    if database.built_with(data.database) == build_key:
+    if not force and database.built_with(data.database) == build_key:
         return False
     progress("publish", 0, None)
     meta = {
@@ -153,22 +171,26 @@ def _forget_derived(data: DataDirectory) -> None:
 
 
 def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Progress, started: float) -> IngestReport:
-    """Do everything but write: new blobs go to a scratch folder that is gone afterwards."""
+    """Do everything in a scratch directory that begins as this one and is gone afterwards."""
     data.check()
-    with tempfile.TemporaryDirectory(prefix="kernelhouse-") as scratch:
-        blobs = BlobStore(data.blobs, scratch=Path(scratch))
+    with tempfile.TemporaryDirectory(prefix="kernelhouse-") as folder:
+        scratch = _stand_in(data, Path(folder) / "data")
+        blobs = BlobStore(data.blobs, scratch=scratch.blobs)
         pull = source.pull(blobs, adapter, progress)
-        known = read_snapshots(data)
-        done = _committed(data, known)
-        now = datetime.now(UTC).replace(tzinfo=None)
-        snapshot = next((s for s in known if s.snapshot_id == identify(pull)), None) or Snapshot(
-            identify(pull), len(known) + 1, now, pull
-        )
-        replay = None
-        if all(snapshot.snapshot_id != committed.snapshot_id for committed, _ in done):
-            replay = Replay(snapshot, State(data, done), blobs, adapter)
-            replay.run(progress)
-        return _report(data, snapshot, replay, published=False, started=started, dry_run=True)
+        snapshot = record_snapshot(scratch, pull, read_snapshots(scratch), datetime.now(UTC))
+        replay = replay_missing(scratch, blobs, adapter, progress, wanted=snapshot)
+        return _report(scratch, snapshot, replay, published=False, started=started, dry_run=True)
+
+
+def _stand_in(data: DataDirectory, root: Path) -> DataDirectory:
+    """Return a data directory whose snapshots, commits and parts are links to those of another."""
+    scratch = DataDirectory(root)
+    scratch.prepare()
+    for path in (*data.snapshots.glob("*.json"), *data.tables.glob("*/*")):
+        link = root / path.relative_to(data.root)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(path.resolve())
+    return scratch
 
 
 def _report(
@@ -223,12 +245,11 @@ def _again(data: DataDirectory, snapshot: Snapshot) -> tuple[Counter[str], dict[
     done = _committed(data, read_snapshots(data))
     commit = next(commit for committed, commit in done if committed.snapshot_id == snapshot.snapshot_id)
     held = State(data, done).held(snapshot.scope)
-    traces = {file.sha256 for file in snapshot.pull.files if file.kind is Kind.TRACE}
     counts = Counter(commit.accounting)
     counts["quarantined"] = sum(
         (Kind.TRACE, sha256) in held
-        for blob, counted in commit.records.items()
-        if blob in traces
+        for (kind, _), counted in commit.records.items()
+        if kind == Kind.TRACE
         for sha256 in counted.held
     )
     counts["already_known"] = counts["records"] - counts["duplicates"] - counts["quarantined"]

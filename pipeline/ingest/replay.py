@@ -6,7 +6,7 @@ Documents come first, then what earlier snapshots left held back for want of a d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from pipeline.errors import KernelhouseError
@@ -14,7 +14,8 @@ from pipeline.ingest import rows
 from pipeline.ingest.catalog import Catalog
 from pipeline.ingest.collector import Collector
 from pipeline.ingest.state import HeldRow, State
-from pipeline.normalize.adapter import Adapter, Held, ReadRun, ReadWorkload
+from pipeline.normalize.adapter import Adapter, Document, Held, NormalizedDefinition, ReadRun, ReadWorkload
+from pipeline.normalize.implementation import NormalizedSolution
 from pipeline.normalize.operation import Project
 from pipeline.normalize.workload import NormalizedWorkload, Operation
 from pipeline.sources.listing import Kind, ListedFile, Progress
@@ -56,7 +57,7 @@ class Replay:
         self._seen_records: set[str] = set()
         self._seen_runs: set[str] = set()
         self._freed: set[str] = set()
-        self._blob_records: dict[str, BlobRecords] = {}
+        self._blob_records: dict[tuple[str, str], BlobRecords] = {}
 
     def run(self, progress: Progress) -> None:
         """Read everything that the snapshot brings.
@@ -77,7 +78,7 @@ class Replay:
         self._retry_solutions({file.path for file in self.snapshot.pull.files})
         self._retry_records()
         files = [*by_kind[Kind.WORKLOAD], *by_kind[Kind.TRACE]]
-        read_before = self.state.read_blobs(self.snapshot.scope)
+        read_before = self.state.records(self.snapshot.scope)
         for done, file in enumerate(files):
             progress("read", done, len(files))
             self._read_record_file(file, read_before)
@@ -117,30 +118,31 @@ class Replay:
         for file in files:
             blob = _sha256(file)
             name = self.state.definitions.get(blob)
+            operation = None
             try:
-                operation = None
                 if name is None:
-                    operation = self._read_definition(file, blob)
+                    document = self._parse_definition(blob)
+                    operation = document.value.operation
                     name = operation.name
-                if name in names:
-                    raise HeldBackError(
-                        Reason.DUPLICATE_DEFINITION, f"definition {name!r} is also in {names[name]}; that one counts"
-                    )
+                _refuse_second(Reason.DUPLICATE_DEFINITION, name, names)
             except HeldBackError as error:
                 self._hold_file(file, error.reason, error.detail)
                 continue
+            if operation is not None:
+                self.collector.add("operations", rows.operation_row(document.value, file.path, blob, self.snapshot))
+                self.collector.note_drift(file.path, document.drift)
             names[name] = file.path
             self.counts["files_unchanged" if operation is None else "files_read"] += 1
             self.state.definitions[blob] = name
             self._catalog_changed |= self._catalog.bind_definition(name, blob, operation)
             self._release_file(file.path)
 
-    def _read_definition(self, file: ListedFile, blob: str) -> Operation:
+    def _parse_definition(self, blob: str) -> Document[NormalizedDefinition]:
         self._refuse_pointer(blob)
-        document = self.adapter.read_definition(self.blobs.read(blob), self._project(self.snapshot))
-        self.collector.add("operations", rows.operation_row(document.value, file.path, blob, self.snapshot))
-        self.collector.note_drift(file.path, document.drift)
-        return document.value.operation
+        return self.adapter.read_definition(self.blobs.read(blob), self._project(self.snapshot))
+
+    def _load_operation(self, blob: str) -> Operation:
+        return self._parse_definition(blob).value.operation
 
     def _read_solutions(self, files: Sequence[ListedFile]) -> None:
         names: dict[str, str] = {}
@@ -148,33 +150,38 @@ class Replay:
             blob = _sha256(file)
             known = self.state.solutions.get(blob)
             try:
-                name, digest = known or self._read_solution(file.path, blob)
-                if name in names:
-                    raise HeldBackError(
-                        Reason.DUPLICATE_SOLUTION, f"solution {name!r} is also in {names[name]}; that one counts"
-                    )
+                document = None if known else self._parse_solution(file.path, blob)
+                name = known[0] if known else document.value.name if document else ""
+                _refuse_second(Reason.DUPLICATE_SOLUTION, name, names)
             except HeldBackError as error:
                 self._hold_file(file, error.reason, error.detail)
                 continue
             names[name] = file.path
             self.counts["files_unchanged" if known else "files_read"] += 1
-            self.state.solutions[blob] = (name, digest)
-            self._catalog_changed |= self._catalog.bind_solution(name, digest)
-            self._release_file(file.path)
+            self._take_solution(file.path, blob, document, self.snapshot.sequence)
 
-    def _read_solution(self, path: str, blob: str) -> tuple[str, str]:
+    def _parse_solution(self, path: str, blob: str) -> Document[NormalizedSolution]:
         """Normalize a solution; it belongs to the revision at which this warehouse first saw its bytes."""
         self._refuse_pointer(blob)
         first = self._first_seen.get(blob, self.snapshot)
-        document = self.adapter.read_solution(self.blobs.read(blob), path, self._project(first), self._catalog)
-        solution = document.value
-        row = rows.implementation_row(solution, path, blob, self.adapter.license, self.snapshot)
-        self.collector.add("implementations", row)
-        self.collector.extend(
-            "artifacts", rows.source_artifact_rows(solution, blob, self.adapter.license, self.snapshot)
-        )
-        self.collector.note_drift(path, document.drift)
-        return solution.name, solution.manifest.digest
+        return self.adapter.read_solution(self.blobs.read(blob), path, self._project(first), self._catalog)
+
+    def _take_solution(
+        self, path: str, blob: str, document: Document[NormalizedSolution] | None, sequence: int
+    ) -> None:
+        """Let the name of a solution mean its implementation, unless a later file of that name is known.
+
+        Without a document the blob is known already.
+        """
+        if document is not None:
+            solution, license_name = document.value, self.adapter.license
+            row = rows.implementation_row(solution, path, blob, license_name, self.snapshot)
+            self.collector.add("implementations", row)
+            self.collector.extend("artifacts", rows.source_artifact_rows(solution, blob, license_name, self.snapshot))
+            self.collector.note_drift(path, document.drift)
+            self.state.solutions[blob] = (solution.name, solution.manifest.digest)
+        self._catalog_changed |= self._catalog.bind_solution(*self.state.solutions[blob], sequence)
+        self._release_file(path)
 
     def _retry_solutions(self, listed: set[str]) -> None:
         """Try the solutions of earlier snapshots again that wait for their definition."""
@@ -182,14 +189,10 @@ class Replay:
             if row.source_line is not None or row.blob_sha256 is None or row.source_file in listed:
                 continue
             try:
-                name, digest = self._read_solution(row.source_file, row.blob_sha256)
+                document = self._parse_solution(row.source_file, row.blob_sha256)
             except HeldBackError:
                 continue
-            if self._catalog.has_solution(name):
-                continue
-            self.state.solutions[row.blob_sha256] = (name, digest)
-            self._catalog_changed |= self._catalog.bind_solution(name, digest)
-            self._release_file(row.source_file)
+            self._take_solution(row.source_file, row.blob_sha256, document, self.state.sequence(row.snapshot_id))
 
     def _refuse_pointer(self, blob: str) -> None:
         if is_lfs_pointer(self.blobs.path(blob)):
@@ -197,20 +200,16 @@ class Replay:
                 Reason.LFS_POINTER, "it is a Git LFS pointer, not the content; fetch the content (git lfs pull)"
             )
 
-    def _load_operation(self, blob: str) -> Operation:
-        document = self.adapter.read_definition(self.blobs.read(blob), self._project(self.snapshot))
-        return document.value.operation
-
     # Records
 
-    def _read_record_file(self, file: ListedFile, read_before: set[str]) -> None:
+    def _read_record_file(self, file: ListedFile, read_before: Mapping[tuple[str, str], BlobRecords]) -> None:
         blob = _sha256(file)
-        if (counted := self._blob_records.get(blob)) is not None:
+        if (counted := self._blob_records.get((file.kind, blob))) is not None:
             # The same content under a second path of this snapshot.
             self._count_duplicates(file, counted.records)
             self.counts["files_read"] += 1
-        elif blob in read_before and blob in self.state.records:
-            self._count_unchanged(file, blob)
+        elif (before_now := read_before.get((file.kind, blob))) is not None:
+            self._count_unchanged(file, blob, before_now)
         elif is_lfs_pointer(self.blobs.path(blob)):
             self._hold_file(file, Reason.LFS_POINTER, "it is a Git LFS pointer; fetch the content (git lfs pull)")
             return
@@ -221,7 +220,7 @@ class Replay:
             for batch in _batches(self.adapter.frame(self.blobs.path(blob), file.path)):
                 held |= read(batch, file.path, blob)
             taken = self.counts - before
-            self._blob_records[blob] = BlobRecords(
+            self._blob_records[file.kind, blob] = BlobRecords(
                 taken["records"] + taken["workload_records"], taken["duplicates"], tuple(sorted(held))
             )
             self.counts["files_read"] += 1
@@ -234,9 +233,9 @@ class Replay:
         else:
             self.counts["workload_records"] += records
 
-    def _count_unchanged(self, file: ListedFile, blob: str) -> None:
+    def _count_unchanged(self, file: ListedFile, blob: str, counted: BlobRecords) -> None:
         """Account for a file read in an earlier ingest, without reading it again."""
-        counted = self._blob_records[blob] = self.state.records[blob]
+        self._blob_records[file.kind, blob] = counted
         self.counts["files_unchanged"] += 1
         if file.kind is not Kind.TRACE:
             self.counts["workload_records"] += counted.records
@@ -347,10 +346,10 @@ class Replay:
             self._hold_record(outcome, row.source_file, blob)
             return
         self.counts["freed"] += 1
-        self._freed.add(record.sha256)
         if isinstance(outcome, ReadWorkload):
             self._take_workload(outcome, row.source_file)
             return
+        self._freed.add(record.sha256)
         self._release_record(Kind.TRACE, record.sha256)
         observed = self.state.ledger.implementations([record.sha256])
         if outcome.implementation_digest not in observed.get(record.sha256, ()):
@@ -446,6 +445,11 @@ def _sha256(file: ListedFile) -> str:
     if file.sha256 is None:
         raise AccountingError(f"{file.path} is listed as fetched but has no SHA-256; report this")
     return file.sha256
+
+
+def _refuse_second(reason: Reason, name: str, names: dict[str, str]) -> None:
+    if name in names:
+        raise HeldBackError(reason, f"{name!r} is also defined by {names[name]}; that file counts")
 
 
 def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:

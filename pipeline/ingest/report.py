@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 class IngestRequest:
     """What to pull and how."""
 
-    source: str = "sample"
-    """``sample`` or the folder of a trace set."""
+    source: str | None = None
+    """``sample`` or the folder of a trace set; None: the sample, or nothing where only a rebuild is wanted."""
     revision: str | None = None
     """40-hex commit that a folder holds."""
     repository: str | None = None

@@ -68,25 +68,24 @@ class State:
             self.definitions[blob] = name
         for blob, name, digest in _rows(files["implementations"], ("solution_sha256", "name", "implementation_digest")):
             self.solutions.setdefault(blob, (name, digest))
-        self.records: dict[str, BlobRecords] = {}
-        """What each trace or workload blob read so far holds."""
-        for commit in commits:
-            self.records.update(commit.records)
+        self._earlier = earlier
         self._held = _held_rows(files["quarantine"], files["releases"])
 
     def held(self, scope: str) -> dict[tuple[str, str | None], HeldRow]:
         """Return what is held back of a trace set now, by identity."""
         return {row.identity: row for row in self._held.values() if row.scope == scope}
 
-    def read_blobs(self, scope: str) -> set[str]:
-        """Return the trace and workload blobs that were read with the documents of a trace set."""
-        return {
-            file.sha256
-            for snapshot in self.snapshots
-            if snapshot.scope == scope
-            for file in snapshot.pull.files
-            if file.kind in (Kind.TRACE, Kind.WORKLOAD) and file.fetched and file.sha256 is not None
-        }
+    def records(self, scope: str) -> dict[tuple[str, str], BlobRecords]:
+        """Return what each trace or workload blob read with the documents of a trace set holds, by kind and SHA-256."""
+        read: dict[tuple[str, str], BlobRecords] = {}
+        for snapshot, commit in self._earlier:
+            if snapshot.scope == scope:
+                read.update(commit.records)
+        return read
+
+    def sequence(self, snapshot_id: str) -> int:
+        """Return the place of an earlier snapshot; 0 where it is none of them."""
+        return next((s.sequence for s in self.snapshots if s.snapshot_id == snapshot_id), 0)
 
     def first_seen(self, snapshot: Snapshot, kind: Kind) -> dict[str, Snapshot]:
         """Return the snapshot that first listed each blob of a kind, up to and with the given one."""
@@ -99,7 +98,7 @@ class State:
 
 
 _KEYED: dict[str, tuple[str, ...]] = {
-    "operations": ("operation_digest", "definition_sha256"),
+    "operations": ("operation_digest", "definition_sha256", "blob_sha256"),
     "workloads": ("workload_digest",),
     "workload_inputs": ("benchmark", "workload_uuid", "workload_digest", "inputs_sha256"),
     "implementations": ("implementation_digest", "solution_sha256", "source_path"),

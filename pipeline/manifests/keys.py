@@ -14,7 +14,9 @@ def correctness_key(workload: WorkloadCase) -> str:
 def metric_key(run: BenchmarkRun) -> str:
     """Return ``latency:<primary statistic>:ns``, or ``none`` without a primary measurement."""
     timing = run.spec.timing
-    return f"latency:{timing.primary_statistic}:ns" if timing else "none"
+    if timing is None or getattr(timing.latency_ns, timing.primary_statistic) is None:
+        return "none"
+    return f"latency:{timing.primary_statistic}:ns"
 
 
 def comparison_key(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, StringConstraints, model_validator
 
 from pipeline.manifests.scalars import (
     Artifact,
@@ -14,6 +15,7 @@ from pipeline.manifests.scalars import (
     NotNegative,
     Number,
     Positive,
+    Ratio,
     Strict,
     Text,
     Token,
@@ -36,7 +38,18 @@ RunStatus = Literal[
     "revoked",
 ]
 Statistic = Literal["mean", "median", "p05", "p95", "minimum", "maximum"]
-Instant = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
+
+
+def _existing(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+Instant = Annotated[
+    str,
+    StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"),
+    AfterValidator(_existing),
+]
 
 
 class Harness(Strict):
@@ -142,7 +155,7 @@ class RunCorrectness(Strict):
     comparator: Token
     maximum_absolute_error: Number | None = None
     maximum_relative_error: Number | None = None
-    matched_ratio: Annotated[Number, Field(ge=0, le=1)] | None = None
+    matched_ratio: Ratio | None = None
 
 
 class LatencyNs(Strict):

@@ -7,7 +7,19 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.manifests.expressions import parse_expression
-from pipeline.manifests.scalars import Artifact, Count, Digest, Integer, Slug, Strict, Text, Token
+from pipeline.manifests.scalars import (
+    Artifact,
+    Count,
+    Digest,
+    Integer,
+    NotNegative,
+    Number,
+    Ratio,
+    Slug,
+    Strict,
+    Text,
+    Token,
+)
 
 
 def _expression(text: str) -> str:
@@ -110,7 +122,7 @@ class WorkloadTensorData(Strict):
 
     generator: Token
     seed: Integer | None = None
-    parameters: dict[Token, str | bool | Integer | float] | None = None
+    parameters: dict[Token, str | bool | Number] | None = None
     artifact: Artifact | None = None
 
 
@@ -128,16 +140,16 @@ class WorkloadScalar(Strict):
     """A scalar input with its value."""
 
     dtype: Token
-    value: Integer | float
+    value: Number
 
 
 class WorkloadCorrectness(Strict):
     """The rule by which outputs are judged."""
 
     comparator: Token
-    max_absolute_error: Annotated[Integer | float, Field(ge=0)] | None = None
-    max_relative_error: Annotated[Integer | float, Field(ge=0)] | None = None
-    required_matched_ratio: Annotated[Integer | float, Field(ge=0, le=1)] | None = None
+    max_absolute_error: NotNegative | None = None
+    max_relative_error: NotNegative | None = None
+    required_matched_ratio: Ratio | None = None
     nan_policy: Literal["reject", "exact_match", "ignore"] | None = None
     infinity_policy: Literal["reject", "exact_match", "ignore"] | None = None
 

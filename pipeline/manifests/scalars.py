@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
@@ -31,6 +32,22 @@ def _sorted_set(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
+def _exact(value: int | float) -> int | float:
+    """Take a larger integer for the double that its text stands for; refuse one that a double would change.
+
+    RFC 8785 writes a double up to 1e21 as a plain integer, its shortest digits filled up with zeros (3.2.2.3).
+    """
+    if isinstance(value, int) and abs(value) > SAFE_INTEGER:
+        try:
+            double = float(value)
+        except OverflowError:
+            raise ValueError("the number is too large for a double") from None
+        if value not in (int(double), int(Decimal(repr(double)))):
+            raise ValueError("a double would change this integer")
+        return double
+    return value
+
+
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 Token = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=100)]
@@ -40,9 +57,10 @@ Url = Annotated[str, StringConstraints(pattern=r"^https://\S+$")]
 Text = Annotated[str, StringConstraints(min_length=1)]
 Integer = Annotated[int, Field(ge=-SAFE_INTEGER, le=SAFE_INTEGER)]
 Count = Annotated[int, Field(ge=0, le=SAFE_INTEGER)]
-Number = Integer | float
-Positive = Annotated[Integer, Field(gt=0)] | Annotated[float, Field(gt=0)]
-NotNegative = Count | Annotated[float, Field(ge=0)]
+Number = Annotated[int | float, AfterValidator(_exact)]
+Positive = Annotated[Number, Field(gt=0)]
+NotNegative = Annotated[Number, Field(ge=0)]
+Ratio = Annotated[Number, Field(ge=0, le=1)]
 SetLike = Annotated[tuple[Text, ...], AfterValidator(_sorted_set)]
 TokenSet = Annotated[tuple[Token, ...], AfterValidator(_sorted_set)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -122,7 +123,7 @@ class FlashInferBench:
         return [_guarded(record, lambda record: self._workload(record, catalog)) for record in records]
 
     def _run(self, record: Record, catalog: Catalog) -> ReadRun:
-        trace, parsed = _read_trace(record)
+        trace, parsed, raw = _read_trace(record)
         outcome = read_outcome(trace.evaluation)
         evaluation = trace.evaluation
         assert evaluation is not None  # noqa: S101 - read_outcome holds back a record without one
@@ -130,7 +131,7 @@ class FlashInferBench:
         implementation = catalog.implementation(trace.solution) if trace.solution is not None else None
         if implementation is None:
             raise HeldBackError(Reason.UNKNOWN_SOLUTION, f"solution {trace.solution!r} is unknown; it is tried again")
-        workload = self._normalized(operation, trace.workload)
+        workload = self._normalized(operation, trace.workload, raw)
         environment = self._environment(evaluation.environment)
         protocol = FLASHINFER_BENCH_PROTOCOL
         run = normalize_run(
@@ -170,13 +171,13 @@ class FlashInferBench:
         )
 
     def _workload(self, record: Record, catalog: Catalog) -> ReadWorkload:
-        trace, parsed = _read_trace(record)
-        workload = self._normalized(_operation(trace, catalog), trace.workload)
+        trace, parsed, raw = _read_trace(record)
+        workload = self._normalized(_operation(trace, catalog), trace.workload, raw)
         return ReadWorkload(record, trace.definition, workload, _with_legacy(parsed))
 
-    def _normalized(self, operation: Operation, workload: upstream.Workload) -> NormalizedWorkload:
-        """Return the WorkloadCase of a workload; many records share few of them."""
-        key = (operation, workload.model_dump_json(exclude_unset=True))
+    def _normalized(self, operation: Operation, workload: upstream.Workload, raw: str) -> NormalizedWorkload:
+        """Return the WorkloadCase of a workload given with its JSON text; many records share few of them."""
+        key = (operation, raw)
         if (known := self._workloads.get(key)) is None:
             if len(self._workloads) >= _CACHE_SIZE:
                 self._workloads.clear()
@@ -201,16 +202,20 @@ def _guarded(record: Record, read: Callable[[Record], T]) -> T | Held:
         return Held(record, Reason.SCHEMA_VIOLATION, f"no canonical document can hold it: {explain(error)}")
     except ManifestError as error:
         return Held(record, Reason.SCHEMA_VIOLATION, str(error))
+    except (RecursionError, ValueError):
+        # What pydantic's serializer and the JSON encoder say of values nested some hundred deep.
+        return Held(record, Reason.SCHEMA_VIOLATION, "it is nested too deeply")
 
 
-def _read_trace(record: Record) -> tuple[upstream.Trace, upstream.Parsed]:
+def _read_trace(record: Record) -> tuple[upstream.Trace, upstream.Parsed, str]:
+    """Return a record as a trace, what was met in it, and the JSON text of its workload."""
     if record.raw is None:
         raise HeldBackError(Reason.LINE_TOO_LONG, f"the record has {record.size} bytes; 16 MiB are the limit")
     decoded = decode(record.raw)
     parsed = upstream.Parsed(decoded, from_document=record.from_document)
     trace = upstream.read_trace(decoded.value, parsed)
     check_axes(trace.workload)
-    return trace, parsed
+    return trace, parsed, json.dumps(decoded.value["workload"])
 
 
 def _operation(trace: upstream.Trace, catalog: Catalog) -> Operation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
@@ -37,7 +38,7 @@ class Project:
         """Return the public page of a path of the trace set, where there is one."""
         if self.repository is None or self.revision is None or not self.repository.startswith("https://"):
             return None
-        return f"{self.repository}/blob/{self.revision}/{path}".replace(" ", "%20")
+        return f"{self.repository}/blob/{self.revision}/{quote(path)}"
 
 
 def normalize_operation(definition: upstream.Definition, project: Project) -> OperationSpec:

@@ -7,7 +7,7 @@ import re
 
 _NOT_KEBAB = re.compile(r"[^a-z0-9]+")
 _NOT_TOKEN = re.compile(r"[^a-z0-9_]")
-_DIGITS = re.compile(r"[0-9]+")
+_DIGITS = re.compile(r"[0-9]{1,20}")
 _SLUG_LENGTH = 100
 
 _DTYPES = {

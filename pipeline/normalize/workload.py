@@ -83,13 +83,17 @@ class Operation:
             HeldBackError: UNBOUND_AXIS or AXIS_OUT_OF_RANGE.
         """
         bound = self._constants | dict(axes)
+        unbound: HeldBackError | None = None
         for name, expression in self._derived:
             if name in bound:
                 continue
             try:
                 bound[name] = _in_range(name, evaluate(expression, bound))
             except UnboundAxisError as error:
-                raise HeldBackError(Reason.UNBOUND_AXIS, f"derived axis {name} of {self.name}: {error}") from None
+                # An axis out of range comes first among the reasons, so the others are looked at before.
+                unbound = unbound or HeldBackError(Reason.UNBOUND_AXIS, f"derived axis {name} of {self.name}: {error}")
+        if unbound is not None:
+            raise unbound
         return bound
 
     def normalize(self, workload: upstream.Workload) -> NormalizedWorkload:

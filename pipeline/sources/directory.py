@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ from pipeline.sources.listing import Blobs, Failure, Kind, ListedFile, Listing, 
 
 FOLDERS = ("definitions", "solutions", "workloads", "traces", "blob")
 """Folders of the upstream layout; nothing beside them belongs to a trace set."""
+
+_OWN_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""Faults of the disk that blobs are written to, not of the file that is read."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,8 @@ class DirectorySource:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
             return ListedFile(path, kind, place.stat().st_size, "sha256:" + digest)
         except OSError as error:
+            if error.errno in _OWN_FAULTS:
+                raise
             detail = f"{path} could not be read: {error.strerror}"
             return ListedFile(path, kind, 0, failure=Failure("FETCH_FAILED", detail))
 

@@ -66,6 +66,16 @@ def build(parts: Mapping[str, Sequence[Path]], target: Path, *, meta: Mapping[st
         _remove_leftovers(target)
 
 
+def check_current(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Check that a published database follows the policy of this version of the program.
+
+    DataDirectoryError where it does not: its tables may lack what the questions ask for.
+    """
+    rows = connection.execute(f"SELECT value FROM {META.name} WHERE key = 'policy_digest'").fetchall()
+    if rows != [(policy_digest(),)]:
+        raise DataDirectoryError(f"{path} follows another version's policy: run kernelhouse ingest --rebuild")
+
+
 def built_with(path: Path) -> str | None:
     """Return the build key of a published database; None where there is none, or none that can be read."""
     try:

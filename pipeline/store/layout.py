@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import DataDirectoryError
-from pipeline.store.files import write_whole
+from pipeline.store.files import TEMPORARY, remove_temporaries, write_whole
 
 FORMAT_VERSION = 1
 """Version of the layout described in ARCHITECTURE.md; a change of it comes with a migration."""
@@ -64,7 +64,9 @@ class DataDirectory:
         if not self.root.is_dir():
             raise DataDirectoryError(f"{self.root} is a file: give a folder with --data")
         if not self.exists():
-            foreign = [path.name for path in self.root.iterdir() if path.name not in ("blobs", "snapshots", "tables")]
+            ours = ("blobs", "snapshots", "tables")
+            names = (path.name for path in self.root.iterdir())
+            foreign = [name for name in names if name not in ours and not name.startswith(TEMPORARY)]
             if foreign:
                 raise DataDirectoryError(
                     f"{self.root} is not empty and no data directory (it holds {sorted(foreign)[0]}): "
@@ -92,6 +94,7 @@ class DataDirectory:
         try:
             for folder in (self.blobs, self.snapshots, self.tables):
                 folder.mkdir(parents=True, exist_ok=True)
+            remove_temporaries(self.root)
             if not self.exists():
                 write_whole(self.format_file, json.dumps({"format": FORMAT_VERSION}).encode() + b"\n")
         except OSError as error:

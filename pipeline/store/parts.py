@@ -51,8 +51,8 @@ class Commit:
     sequence: int
     accounting: Mapping[str, int]
     """The row of ``ingests``, by column."""
-    records: Mapping[str, BlobRecords]
-    """What each trace or workload blob that was read holds, by its SHA-256."""
+    records: Mapping[tuple[str, str], BlobRecords]
+    """What each trace or workload blob of the snapshot holds, by kind and SHA-256."""
     parts: tuple[Part, ...]
 
 
@@ -76,7 +76,10 @@ def write_commit(data: DataDirectory, commit: Commit, snapshot: Snapshot) -> Non
         "snapshot_id": commit.snapshot_id,
         "sequence": commit.sequence,
         "accounting": dict(commit.accounting),
-        "records": {sha256: asdict(counted) for sha256, counted in sorted(commit.records.items())},
+        "records": [
+            {"kind": kind, "blob_sha256": sha256} | asdict(counted)
+            for (kind, sha256), counted in sorted(commit.records.items())
+        ],
         "parts": [asdict(part) for part in commit.parts],
     }
     write_whole(_commit_file(data, snapshot), json.dumps(document, indent=1).encode() + b"\n")
@@ -96,8 +99,10 @@ def read_commit(data: DataDirectory, snapshot: Snapshot) -> Commit | None:
             sequence=document["sequence"],
             accounting=document["accounting"],
             records={
-                sha256: BlobRecords(counted["records"], counted["duplicates"], tuple(counted["held"]))
-                for sha256, counted in document["records"].items()
+                (counted["kind"], counted["blob_sha256"]): BlobRecords(
+                    counted["records"], counted["duplicates"], tuple(counted["held"])
+                )
+                for counted in document["records"]
             },
             parts=tuple(Part(p["table"], p["file"], p["rows"], p["sha256"]) for p in document["parts"]),
         )

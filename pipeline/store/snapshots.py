@@ -117,6 +117,8 @@ def _read(text: bytes, name: str) -> Snapshot:
             authors=tuple(document["authors"]),
             files=tuple(_listed_file(record) for record in document["files"]),
         )
+        if document["complete"] != pull.complete:
+            raise ValueError("complete does not fit its files")
         sequence = int(document["sequence"])
         fetched_at = datetime.fromisoformat(document["fetched_at"]).replace(tzinfo=None)
     except (ValueError, KeyError, TypeError) as error:

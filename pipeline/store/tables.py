@@ -148,7 +148,7 @@ OPERATIONS = Table(
         _SNAPSHOT,
         _MANIFEST,
     ),
-    part_key=("operation_digest", "definition_sha256"),
+    part_key=("operation_digest", "definition_sha256", "blob_sha256"),
 )
 
 WORKLOADS = Table(

@@ -1,0 +1,571 @@
+"""The command line: parse, call, print.
+
+What a command does is in ``pipeline/query``, ``pipeline/export`` and ``pipeline/ingest``, how it looks in
+``pipeline/render``. Those rooms are imported inside the commands, so that help and usage errors come at once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from pipeline import __version__
+from pipeline.errors import CheckFailure, KernelhouseError, ManifestError, UsageError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from pipeline.query.sql import Result
+    from pipeline.render.screen import Screen
+    from pipeline.store.layout import DataDirectory
+
+INTERRUPTED = 130
+"""128 + SIGINT: the status of a command that Ctrl-C ended."""
+
+CLOSED_PIPE = 141
+"""128 + SIGPIPE: the status of a command whose reader went away."""
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+class WithExample(click.Command):
+    """A command whose help ends with an example, line by line as given."""
+
+    def __init__(self, *args: Any, example: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.example = example
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the example."""
+        with formatter.section("Example"):
+            for line in self.example:
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+class CommandLine(WithExample, click.Group):
+    """The group of all commands: every error becomes one line on stderr and an exit status."""
+
+    def main(  # type: ignore[override]  # click's other modes serve callers that are no command line
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        """Run and exit: 0 done, 1 a check failed, 2 bad usage or input, 130 Ctrl-C, 141 closed pipe."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        try:
+            with self.make_context(prog_name or "kernelhouse", arguments, **extra) as context:
+                self.invoke(context)
+            sys.stdout.flush()
+            status = 0
+        except click.exceptions.Exit as end:
+            status = end.exit_code
+        except click.ClickException as error:
+            status = _complain(_usage(error), error.exit_code)
+        except KernelhouseError as error:
+            status = _complain(str(error), error.exit_code)
+        except (KeyboardInterrupt, click.Abort):
+            status = _complain("interrupted", INTERRUPTED)
+        except BrokenPipeError:
+            # Nobody reads any more: let the interpreter flush into nothing at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            status = CLOSED_PIPE
+        except Exception as error:
+            if os.environ.get("KERNELHOUSE_DEBUG"):
+                raise
+            if isinstance(error, RuntimeError) and str(error) == "Query interrupted":  # Ctrl-C, as DuckDB says it
+                status = _complain("interrupted", INTERRUPTED)
+            else:
+                status = _complain(_unexpected(error), KernelhouseError.exit_code)
+        sys.exit(status)
+
+
+def _complain(message: str, status: int) -> int:
+    from pipeline.render.text import encodable, visible
+
+    line = visible(" ".join(message.split()))
+    click.echo(encodable(f"kernelhouse: {line}", sys.stderr.encoding or "ascii"), err=True)
+    return status
+
+
+def _usage(error: click.ClickException) -> str:
+    message = error.format_message().rstrip(".")
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return f"{message}; see {error.ctx.command_path} --help"
+    return message
+
+
+def _unexpected(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return f"internal error: {type(error).__name__}: {error}; set KERNELHOUSE_DEBUG=1 to see where, and report it"
+
+
+@dataclass
+class Session:
+    """What every command shares: the data directory and the way to answer."""
+
+    root: Path | None = None
+    json: bool = False
+
+    @property
+    def data(self) -> DataDirectory:
+        """The data directory: ``--data``, else ``$KERNELHOUSE_DATA``, else ``./data``."""
+        from pipeline.store.layout import DataDirectory
+
+        return DataDirectory(self.root or Path(os.environ.get("KERNELHOUSE_DATA") or "data"))
+
+    @contextmanager
+    def warehouse(self) -> Iterator[DuckDBPyConnection]:
+        """Open the published database, read-only and sandboxed."""
+        from pipeline.store.database import check_current, connect
+
+        with closing(connect(self.data.database)) as connection:
+            check_current(connection, self.data.database)
+            yield connection
+
+    def answer(self, render: Callable[[Screen], None], **fields: object) -> None:
+        """Print the answer: ``fields`` as one JSON document with ``--json``, else what ``render`` writes."""
+        if self.json:
+            from pipeline.query.plain import document
+
+            write(document(**fields) + "\n")
+            return
+        screen = new_screen()
+        render(screen)
+        write(screen.text())
+
+    @property
+    def shows_progress(self) -> bool:
+        """Whether a progress bar may be drawn: stderr is a terminal, and a person reads."""
+        return not self.json and sys.stderr.isatty()
+
+
+def new_screen() -> Screen:
+    """Return an empty page for stdout: as wide as its terminal, without limit in a pipe."""
+    from pipeline.render.screen import Screen
+
+    if not sys.stdout.isatty():
+        return Screen()
+    plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+    return Screen(width=max(shutil.get_terminal_size().columns, 20), styled=not plain)
+
+
+def write(text: str) -> None:
+    """Write text to stdout in what its encoding can carry."""
+    from pipeline.render.text import encodable
+
+    sys.stdout.write(encodable(text, sys.stdout.encoding or "ascii"))
+    sys.stdout.flush()
+
+
+def show_result(result: Result) -> None:
+    """Write a result of SQL as a table."""
+    from pipeline.render.sql import render
+
+    screen = new_screen()
+    render(screen, result)
+    write(screen.text())
+
+
+class Stdout:
+    """Stdout as a stream for CSV and JSON; what goes to a terminal has its control characters escaped."""
+
+    def __init__(self) -> None:
+        self.escapes = sys.stdout.isatty()
+
+    def write(self, text: str) -> int:
+        """Write ``text``."""
+        from pipeline.render.text import visible
+
+        write("\n".join(map(visible, text.split("\n"))) if self.escapes else text)
+        return len(text)
+
+
+def shared_options(command: _Command) -> _Command:
+    """Add ``--data`` and ``--json``, which may stand before or after the command's name."""
+
+    def keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+        def callback(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+            if value:
+                setattr(context.ensure_object(Session), name, value)
+
+        return callback
+
+    data = click.option(
+        "--data",
+        metavar="DIR",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Data directory  [default: $KERNELHOUSE_DATA, else ./data]",
+        expose_value=False,
+        callback=keep("root"),
+    )
+    json = click.option(
+        "--json",
+        is_flag=True,
+        help="Answer with one JSON document (schema_version 1) on stdout.",
+        expose_value=False,
+        callback=keep("json"),
+    )
+    return data(json(command))
+
+
+@click.group(
+    cls=CommandLine,
+    example=["kernelhouse ingest sample", "kernelhouse leaderboard gemm_nvfp4_n4096_k4096 --gpu B200"],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="kernelhouse", message="%(prog)s %(version)s")
+@shared_options
+@click.pass_context
+def main(context: click.Context) -> None:
+    """A warehouse of public GPU-kernel benchmark traces: leaderboards, floors, record histories.
+
+    Exit status: 0 done, 1 a check found something wrong, 2 bad usage or input.
+    """
+    context.ensure_object(Session)
+
+
+@main.command(
+    cls=WithExample,
+    example=[
+        "kernelhouse ingest ./flashinfer-trace \\",
+        "  --repository https://huggingface.co/datasets/flashinfer-ai/flashinfer-trace \\",
+        "  --revision da915083d4c7c5e61aa3005e3d17ae488e0fc71c",
+    ],
+)
+@click.argument("source", required=False)
+@click.option("--revision", metavar="SHA", help="Commit of the trace set that SOURCE holds (40 hex digits).")
+@click.option("--repository", metavar="URL", help="URL of the trace set that SOURCE holds (https).")
+@click.option("--author", "authors", metavar="NAME", multiple=True, help="Only this author folder; repeatable.")
+@click.option("--dry-run", is_flag=True, help="Read and report, change nothing.")
+@click.option("--rebuild", is_flag=True, help="Derive everything again from blobs and snapshots.")
+@shared_options
+@click.pass_obj
+def ingest(
+    session: Session,
+    source: str | None,
+    revision: str | None,
+    repository: str | None,
+    authors: tuple[str, ...],
+    dry_run: bool,
+    rebuild: bool,
+) -> None:
+    """Fetch, normalize, store and derive; print a report.
+
+    SOURCE is `sample` (bundled, works offline; the default) or a directory in the upstream layout. With --rebuild
+    and no SOURCE nothing is fetched: the snapshots that are there are replayed.
+
+    JSON: {schema_version, report: {snapshot_id, sequence, source, files, records, added, already_known,
+    duplicates, quarantined, quarantine_reasons, ..., published, seconds}}.
+    """
+    from pipeline.ingest import IngestRequest
+    from pipeline.ingest import ingest as run
+    from pipeline.render.ingest import render
+    from pipeline.render.progress import progress
+
+    request = IngestRequest(
+        source=source, revision=revision, repository=repository, authors=authors, dry_run=dry_run, rebuild=rebuild
+    )
+    with progress(session.shows_progress) as report_progress:
+        report = run(session.data, request, report_progress)
+    session.answer(lambda screen: render(screen, report), report=report)
+
+
+@main.command(cls=WithExample, example=["kernelhouse status --json | jq .status.quarantine"])
+@shared_options
+@click.pass_obj
+def status(session: Session) -> None:
+    """Show what the warehouse holds.
+
+    That is pulls and their accounting, counts, quarantine by reason, disk use and versions.
+
+    JSON: {schema_version, status: {data_directory, pulls: [...], rows: {table: n}, run_statuses, eligible_runs,
+    hardware, observed_from, observed_to, quarantine: [{reason, files, records}], drift, disk_bytes, versions, meta}}.
+    """
+    from pipeline.query.status import status as ask
+    from pipeline.render.status import render
+
+    with session.warehouse() as connection:
+        answer = ask(connection, session.data)
+    session.answer(lambda screen: render(screen, answer), status=answer)
+
+
+@main.command(
+    cls=WithExample,
+    example=[
+        'kernelhouse sql "SELECT operation, min(latency_ns) FROM leaderboard GROUP BY ALL ORDER BY 1"',
+        "kernelhouse sql --file report.sql --out report.parquet",
+    ],
+)
+@click.argument("query", required=False)
+@click.option("--file", "-f", metavar="F", help="Read the SQL from a file; - is stdin.")
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(["table", "json", "csv", "parquet"]),
+    help="Format of the result  [default: by the ending of --out, else table]",
+)
+@click.option("--out", "-o", metavar="F", type=click.Path(path_type=Path), help="Write the result to a file.")
+@shared_options
+@click.pass_obj
+def sql(session: Session, query: str | None, file: str | None, format_name: str | None, out: Path | None) -> None:
+    """Run SQL over the warehouse, read-only.
+
+    The session is cut off from files and network.
+
+    Several statements are separated by `;`: `table` shows every result, the other formats the last one.
+    Without QUERY it is an interactive prompt (.help there), or a script on a stdin that is no terminal.
+
+    JSON: {schema_version, columns: [{name, type}], rows: [{column: value}]}; with --out {schema_version, file,
+    format, rows, bytes}.
+    """
+    if query is not None and file is not None:
+        raise UsageError("give the SQL as QUERY or with --file, not both")
+    chosen = format_name or _format_of(out) or ("json" if session.json else "table")
+    if session.json and out is None and chosen != "json":
+        raise UsageError(f"--json and --format {chosen} contradict each other: give one of them")
+    if chosen == "parquet" and out is None:
+        raise UsageError("Parquet needs a file: add --out F")
+    if chosen == "table" and out is not None:
+        raise UsageError(f"{out} needs a format: add --format csv, json or parquet, or redirect the table with >")
+    with session.warehouse() as connection:
+        if query is None and file is None:
+            if sys.stdin.isatty():
+                if session.json or out is not None or format_name not in (None, "table"):
+                    raise UsageError("the prompt answers with tables: give QUERY or --file for other formats")
+                _prompt(connection)
+                return
+            file = "-"
+        _script(session, connection, query if query is not None else _read(file or "-"), chosen, out)
+
+
+def _format_of(out: Path | None) -> str | None:
+    return {".json": "json", ".csv": "csv", ".parquet": "parquet"}.get(out.suffix.lower()) if out else None
+
+
+def _read(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {file}: name the SQL file, or - for stdin") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is not UTF-8 text") from None
+
+
+def _script(session: Session, connection: DuckDBPyConnection, text: str, format_name: str, out: Path | None) -> None:
+    from pipeline.export.results import FORMATS, save
+    from pipeline.query.sql import execute, statements
+    from pipeline.render.text import count
+
+    *before, last = statements(connection, text)
+    for statement in before:
+        result = execute(connection, statement)
+        if format_name == "table" and out is None:
+            show_result(result)
+            write("\n")
+        result.finish()
+    if out is not None:
+        rows, size = save(connection, last, format_name, out)
+        session.answer(
+            lambda screen: screen.prose(f"{count(rows, 'row')} written to {out}"),
+            file=str(out),
+            format=format_name,
+            rows=rows,
+            bytes=size,
+        )
+    elif format_name == "table":
+        show_result(execute(connection, last))
+    else:
+        FORMATS[format_name](execute(connection, last), Stdout())
+
+
+def _prompt(connection: DuckDBPyConnection) -> None:
+    import readline  # noqa: F401  (with it, input() has line editing and a history of this session)
+
+    from pipeline.query.shell import Shell
+
+    Shell(
+        connection,
+        read=input,
+        show=show_result,
+        say=lambda text: write(text + "\n"),
+        complain=lambda error: _complain(str(error), error.exit_code),
+    ).run()
+
+
+@main.command(cls=WithExample, example=["kernelhouse leaderboard gemm_nvfp4_n4096_k4096 --axes m=1024 --gpu B200"])
+@click.argument("operation")
+@click.option("--axes", metavar="A=N,...", help="Only cohorts with these axis values, such as m=1024,n=2048.")
+@click.option("--gpu", metavar="NAME", help="Only this GPU: a word of the hardware's name, such as B200.")
+@click.option("--profile", default="source_native", show_default=True, help="How runs are grouped and ranked.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most N runs of each cohort.")
+@shared_options
+@click.pass_obj
+def leaderboard(
+    session: Session, operation: str, axes: str | None, gpu: str | None, profile: str, limit: int | None
+) -> None:
+    """Rank the runs of an operation, cohort by cohort.
+
+    Each cohort comes with its floor, its record and how the source's baseline stands.
+
+    OPERATION is its exact name or a digest prefix. Cohorts are never ranked against each other.
+
+    JSON: {schema_version, leaderboard: {profile, policy_version, boards: [{operation, cohorts: [{cohort_key, axes,
+    hardware, results, best_latency_ns, baseline_state, record, floors, not_ranked, entries: [{rank, run_digest,
+    implementation, latency_ns, vs_best, evidence_level, flags, ...}]}]}]}}.
+    """
+    from pipeline.query.leaderboard import leaderboard as ask
+    from pipeline.render.leaderboard import render
+
+    wanted = _axes(axes)
+    with session.warehouse() as connection:
+        answer = ask(connection, operation, profile=profile, axes=wanted, gpu=gpu, limit=limit)
+    session.answer(lambda screen: render(screen, answer), leaderboard=answer)
+
+
+def _axes(text: str | None) -> dict[str, int]:
+    """Return the axis values of ``m=1024,n=2048``; names are lower-case, as everywhere in manifests."""
+    axes: dict[str, int] = {}
+    for part in filter(None, (text or "").split(",")):
+        name, equals, value = part.partition("=")
+        name = name.strip().lower()
+        if not (name and equals and value.strip().isascii() and value.strip().isdigit()):
+            raise UsageError(f'--axes "{text}" is not a list of axis values: write it as m=1024,n=2048')
+        if axes.setdefault(name, int(value)) != int(value):
+            raise UsageError(f"--axes gives {name} two values: give it once")
+    return axes
+
+
+@main.command(cls=WithExample, example=["kernelhouse records gemm_nvfp4_n4096_k4096 --limit 20"])
+@click.argument("operation", required=False)
+@click.option("--profile", default="source_native", show_default=True, help="How runs are grouped and ranked.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most the N newest.")
+@shared_options
+@click.pass_obj
+def records(session: Session, operation: str | None, profile: str, limit: int | None) -> None:
+    """Show the history of records, newest first.
+
+    Without OPERATION it is that of all operations.
+
+    JSON: {schema_version, profile, records: [{at, cause, operation, hardware, axes, run_digest, implementation,
+    latency_ns, previous_run_digest, previous_latency_ns, improvement, current, cohort_key, policy_version}]}.
+    """
+    from pipeline.query.records import records as ask
+    from pipeline.render.records import render
+
+    with session.warehouse() as connection:
+        events = ask(connection, operation, profile=profile, limit=limit)
+    session.answer(lambda screen: render(screen, events), profile=profile, records=events)
+
+
+@main.command(cls=WithExample, example=["kernelhouse show gemm_nvfp4_n4096_k4096", "kernelhouse show 83c9b6e7 --json"])
+@click.argument("what", metavar="DIGEST|NAME")
+@shared_options
+@click.pass_obj
+def show(session: Session, what: str) -> None:
+    """Show all that is known of one object.
+
+    It may be a run, operation, implementation, workload, environment, protocol or artifact. A digest may be
+    cut to a unique prefix of 8 or more hex digits, with or without `sha256:`; operations and
+    implementations also answer to their exact name.
+
+    JSON: {schema_version, kind, digest, name, dossier: {...}}; the fields of the dossier depend on the kind.
+    """
+    from pipeline.query.dossier import dossier
+    from pipeline.render.dossier import render
+
+    with session.warehouse() as connection:
+        found, answer = dossier(connection, what)
+    session.answer(
+        lambda screen: render(screen, found, answer),
+        kind=found.kind,
+        digest=found.digest,
+        name=found.name,
+        dossier=answer,
+    )
+
+
+@main.command(cls=WithExample, example=["kernelhouse digest run.json"])
+@click.argument("file", metavar="FILE")
+@shared_options
+@click.pass_obj
+def digest(session: Session, file: str) -> None:
+    """Compute the digest of a manifest file.
+
+    FILE is JSON (- is stdin). The document is read strictly: duplicate keys, unknown fields and numbers that
+    are not finite are refused.
+
+    JSON: {schema_version, digest, kind, name, file}.
+    """
+    from pipeline.manifests import load_manifest
+
+    try:
+        text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {file}: name a manifest, or - for stdin") from None
+    try:
+        manifest = load_manifest(text)
+    except ManifestError as error:
+        raise ManifestError(f"{file}: {error}") from error
+    document = manifest.document
+    session.answer(
+        lambda screen: screen.prose(manifest.digest),
+        digest=manifest.digest,
+        kind=document["kind"],
+        name=document["metadata"].get("name"),
+        file=file,
+    )
+
+
+@main.command(
+    cls=WithExample, example=["kernelhouse verify && kernelhouse export leaderboard --out leaderboard.parquet"]
+)
+@shared_options
+@click.pass_obj
+def verify(session: Session) -> None:
+    """Recompute what is stored, and check it.
+
+    That is digests, keys, references, files, accounting and ranks.
+
+    Prints one line a check and exits with 1 where one fails, naming the file or row.
+
+    JSON: {schema_version, ok, checks: [{name, ok, detail, failures, problems: [{where, what}]}]}.
+    """
+    from pipeline.query.verify import verify as ask
+    from pipeline.render.progress import progress
+    from pipeline.render.verify import render
+
+    with session.warehouse() as connection, progress(session.shows_progress) as report:
+        checks = list(ask(connection, session.data, report))
+    failed = [check.name for check in checks if not check.ok]
+    session.answer(lambda screen: render(screen, checks), ok=not failed, checks=checks)
+    if failed:
+        raise CheckFailure(f"verify failed in {', '.join(failed)}: see the rows named above")
+
+
+@main.command(cls=WithExample, example=["kernelhouse export leaderboard --out leaderboard.parquet"])
+@click.argument("table", metavar="TABLE")
+@click.option(
+    "--out", "-o", metavar="F", required=True, type=click.Path(path_type=Path), help="The Parquet file; replaced whole."
+)
+@shared_options
+@click.pass_obj
+def export(session: Session, table: str, out: Path) -> None:
+    """Write a table as Parquet, sorted by its key.
+
+    JSON: {schema_version, table, file, rows, bytes}.
+    """
+    from pipeline.export.tables import export_table
+    from pipeline.render.text import count
+
+    with session.warehouse() as connection:
+        done = export_table(connection, table, out)
+    session.answer(
+        lambda screen: screen.prose(f"{done.table}: {count(done.rows, 'row')} written to {done.file}"), **vars(done)
+    )

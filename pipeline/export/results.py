@@ -1,0 +1,90 @@
+"""Results of SQL as CSV, JSON and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.errors import UsageError
+from pipeline.export.files import exporting
+from pipeline.query.plain import document, plain
+from pipeline.query.sql import Result, execute, interruptible, unique
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection, Statement
+
+_BATCH = 65_536
+
+
+class Stream(Protocol):
+    """What text is written to."""
+
+    def write(self, text: str, /) -> int:
+        """Write text."""
+
+
+def write_csv(result: Result, stream: Stream) -> int:
+    """Write a header and the rows as CSV, return the number of rows; null is empty, lists and structs are JSON text."""
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([column.name for column in result.columns])
+    rows = 0
+    for row in result.rows:
+        writer.writerow([_field(value) for value in row])
+        rows += 1
+    return rows
+
+
+def write_json(result: Result, stream: Stream) -> int:
+    """Write ``{schema_version, columns, rows}`` with one object a row; return the number of rows."""
+    names = [column.name for column in result.columns]
+    rows = [dict(zip(names, row, strict=True)) for row in result.rows]
+    stream.write(document(columns=result.columns, rows=rows) + "\n")
+    return len(rows)
+
+
+FORMATS: dict[str, Callable[[Result, Stream], int]] = {"csv": write_csv, "json": write_json}
+
+
+def save(connection: DuckDBPyConnection, statement: Statement, format_name: str, target: Path) -> tuple[int, int]:
+    """Run a statement, write its result to ``target`` and return rows and bytes.
+
+    The connection is cut off from files, so the rows leave it as Python values or Arrow batches.
+    UsageError where the statement fails or the folder does not exist.
+    """
+    with exporting(target) as aside:
+        if format_name == "parquet":
+            rows = interruptible(connection, lambda: _write_parquet(connection, statement, aside))
+        else:
+            with aside.open("w", encoding="utf-8", newline="") as stream:
+                rows = FORMATS[format_name](execute(connection, statement), stream)
+        return rows, aside.stat().st_size
+
+
+def _write_parquet(connection: DuckDBPyConnection, statement: Statement, path: Path) -> int:
+    rows = 0
+    with connection.sql(statement).to_arrow_reader(_BATCH) as reader:
+        named = zip(reader.schema, unique(reader.schema.names), strict=True)
+        schema = pa.schema([field.with_name(name) for field, name in named])
+        try:
+            with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+                for batch in reader:
+                    writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+                    rows += batch.num_rows
+        except pa.ArrowNotImplementedError as error:
+            raise UsageError(f"Parquet cannot hold this result: {error}; cast the column in the query") from error
+    return rows
+
+
+def _field(value: object) -> Any:
+    if value is None:
+        return ""
+    simple = plain(value)
+    if isinstance(simple, bool | list | dict):
+        return json.dumps(simple, ensure_ascii=False)
+    return simple

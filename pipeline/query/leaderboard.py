@@ -1,0 +1,287 @@
+"""The leaderboard of an operation: its cohorts, each with ranks, record, baseline state and floor."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pipeline.errors import UsageError
+from pipeline.query.find import check_profile, find_operations
+from pipeline.query.hardware import means
+from pipeline.query.operations import Operation, operation
+from pipeline.query.rows import fetch, values
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A ranked run; latencies in ns, ``vs_*`` plain ratios of its latency."""
+
+    cohort_key: str
+    rank: int
+    tied: bool
+    run_digest: str
+    implementation: str
+    implementation_digest: str
+    author: str
+    role: str
+    language: str
+    license: str | None
+    source_available: bool
+    source: str
+    latency_ns: int
+    vs_best: float
+    vs_baseline: float | None
+    vs_floor: float | None
+    evidence_level: str
+    flags: list[str]
+    observed_at: datetime
+
+
+@dataclass(frozen=True)
+class Floor:
+    """An estimated bound on a workload's latency on a GPU, with its derivation."""
+
+    workload_digest: str
+    hardware: str
+    model: str
+    peaks: str
+    gpu: str | None
+    bytes_moved: float | None
+    hbm_gb_s: float | None
+    dram_ns: float | None
+    operations: float | None
+    peak_tflops: float | None
+    peak_class: str | None
+    compute_ns: float | None
+    floor_ns: float | None
+    bound_by: str | None
+    assumptions: list[str]
+
+
+@dataclass(frozen=True)
+class Record:
+    """The record of a cohort now; ``fastest_*`` differ from it inside a tie band only."""
+
+    cohort_key: str
+    run_digest: str
+    latency_ns: int
+    fastest_run_digest: str
+    fastest_latency_ns: int
+    held_since: datetime
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Runs that may be compared; ``entries`` are its ranked runs, ``not_ranked`` the others by reason code."""
+
+    cohort_key: str
+    workload_digest: str
+    axes: dict[str, int]
+    shape_summary: str
+    dtypes: list[str]
+    hardware: str
+    environment_digest: str
+    environment_manifest: dict[str, Any]
+    protocol_digest: str
+    protocol_manifest: dict[str, Any]
+    metric: str
+    results: int
+    runs: int
+    best_run_digest: str | None
+    best_latency_ns: int | None
+    baseline_state: str
+    baseline_latency_ns: int | None
+    first_observed_at: datetime
+    last_observed_at: datetime
+    record: Record | None
+    floors: list[Floor]
+    not_ranked: dict[str, int]
+    entries: list[Entry]
+
+
+@dataclass(frozen=True)
+class Board:
+    """An operation with its cohorts, ordered by hardware and axes."""
+
+    operation: Operation
+    cohorts: list[Cohort]
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """The answer: one board an operation digest (a name may have been redefined)."""
+
+    profile: str
+    policy_version: str
+    boards: list[Board]
+
+
+def leaderboard(
+    connection: DuckDBPyConnection,
+    name: str,
+    *,
+    profile: str = "source_native",
+    axes: Mapping[str, int] | None = None,
+    gpu: str | None = None,
+    limit: int | None = None,
+) -> Leaderboard:
+    """Return the cohorts of the operation called ``name`` (or of that digest prefix).
+
+    ``axes`` keeps the cohorts with these values (constants of the operation count as bound), ``gpu`` those on
+    that GPU, ``limit`` so many runs of each. Raises UsageError for an unknown name or profile, and where
+    filters leave nothing of an operation that has cohorts.
+    """
+    check_profile(connection, profile)
+    [policy] = values(connection, "SELECT policy_version FROM profiles WHERE profile = ?", [profile])
+    found = find_operations(connection, name)
+    boards = [_board(connection, each.digest, profile, limit) for each in found]
+    if axes or gpu:
+        boards = _filtered(boards, axes or {}, gpu)
+    return Leaderboard(profile, policy, boards)
+
+
+def _board(connection: DuckDBPyConnection, operation_digest: str, profile: str, limit: int | None) -> Board:
+    parameters = [profile, operation_digest]
+    records = {each.cohort_key: each for each in fetch(connection, Record, _RECORDS, parameters)}
+    floors: defaultdict[tuple[str, str], list[Floor]] = defaultdict(list)
+    for floor in fetch(connection, Floor, _FLOORS, [operation_digest]):
+        floors[floor.workload_digest, floor.hardware].append(floor)
+    not_ranked: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for key, reason, amount in connection.execute(_NOT_RANKED, parameters).fetchall():
+        not_ranked[key][reason] = amount
+    entries: defaultdict[str, list[Entry]] = defaultdict(list)
+    for entry in fetch(connection, Entry, _ENTRIES, [*parameters, limit if limit is not None else 2**62]):
+        entries[entry.cohort_key].append(entry)
+    cohorts = [
+        Cohort(
+            **vars(row),
+            record=records.get(row.cohort_key),
+            floors=floors[row.workload_digest, row.hardware],
+            not_ranked=not_ranked[row.cohort_key],
+            entries=entries[row.cohort_key],
+        )
+        for row in fetch(connection, _CohortRow, _COHORTS, parameters)
+    ]
+    cohorts.sort(key=lambda each: (each.hardware, sorted(each.axes.items()), each.environment_digest, each.cohort_key))
+    return Board(operation(connection, operation_digest), cohorts)
+
+
+def _filtered(boards: Sequence[Board], axes: Mapping[str, int], gpu: str | None) -> list[Board]:
+    cohorts = [cohort for board in boards for cohort in board.cohorts]
+    known = {axis.name for board in boards for axis in board.operation.axes}
+    for axis in axes:
+        if axis not in known:
+            raise UsageError(f'the operation has no axis "{axis}"; it has {", ".join(sorted(known))}')
+    hardware = sorted({cohort.hardware for cohort in cohorts})
+    if gpu is not None and cohorts and not any(means(gpu, text) for text in hardware):
+        raise UsageError(f'the operation is not measured on "{gpu}"; it is on {", ".join(hardware)}')
+    kept = [
+        Board(
+            board.operation,
+            [
+                cohort
+                for cohort in board.cohorts
+                if axes.items() <= (board.operation.constants | cohort.axes).items()
+                and (gpu is None or means(gpu, cohort.hardware))
+            ],
+        )
+        for board in boards
+    ]
+    if cohorts and not any(board.cohorts for board in kept):
+        wanted = ", ".join(f"{axis}={value}" for axis, value in axes.items())
+        raise UsageError(f"the operation is not measured with {wanted}{_measured(cohorts, axes)}")
+    return kept
+
+
+def _measured(cohorts: Sequence[Cohort], axes: Mapping[str, int]) -> str:
+    """Return which values of the wanted axes are measured, those nearest to the wish first."""
+    parts = []
+    for axis, wish in axes.items():
+        measured = {cohort.axes[axis] for cohort in cohorts if axis in cohort.axes}
+        if measured:
+            nearest = sorted(sorted(measured, key=lambda value: abs(value - wish))[:6])
+            parts.append(f"{axis} near {wish}: {', '.join(map(str, nearest))}")
+    return f"; measured are {'; '.join(parts)}" if parts else ""
+
+
+@dataclass(frozen=True)
+class _CohortRow:
+    cohort_key: str
+    workload_digest: str
+    axes: dict[str, int]
+    shape_summary: str
+    dtypes: list[str]
+    hardware: str
+    environment_digest: str
+    environment_manifest: dict[str, Any]
+    protocol_digest: str
+    protocol_manifest: dict[str, Any]
+    metric: str
+    results: int
+    runs: int
+    best_run_digest: str | None
+    best_latency_ns: int | None
+    baseline_state: str
+    baseline_latency_ns: int | None
+    first_observed_at: datetime
+    last_observed_at: datetime
+
+
+_COHORTS = """
+SELECT cohort_key, workload_digest, cohorts.axes, shape_summary, dtypes, cohorts.hardware,
+       environment_digest, environments.manifest AS environment_manifest,
+       protocol_digest, protocols.manifest AS protocol_manifest,
+       metric, results, runs, best_run_digest, best_latency_ns, baseline_state, baseline_latency_ns,
+       first_observed_at, last_observed_at
+FROM cohorts
+JOIN workloads USING (workload_digest)
+JOIN environments USING (environment_digest)
+JOIN protocols USING (protocol_digest)
+WHERE profile = ? AND cohorts.operation_digest = ?
+"""
+
+_ENTRIES = """
+SELECT leaderboard.cohort_key, rank, tied, run_digest, implementation, leaderboard.implementation_digest,
+       leaderboard.author, leaderboard.role, language, license, source_available, runs.source, leaderboard.latency_ns,
+       vs_best, vs_baseline, vs_floor, leaderboard.evidence_level, leaderboard.flags, leaderboard.observed_at
+FROM leaderboard
+JOIN cohorts USING (profile, cohort_key)
+JOIN runs USING (run_digest)
+JOIN implementations ON implementations.implementation_digest = leaderboard.implementation_digest
+WHERE profile = ? AND cohorts.operation_digest = ? AND position <= ?
+ORDER BY leaderboard.cohort_key, position
+"""
+
+_FLOORS = """
+SELECT workload_digest, hardware, model, peaks, gpu, bytes_moved, hbm_gb_s, dram_ns, operations, peak_tflops,
+       peak_class, compute_ns, floor_ns, bound_by, assumptions
+FROM floor_estimates
+JOIN workloads USING (workload_digest)
+WHERE operation_digest = ?
+ORDER BY model, peaks
+"""
+
+_RECORDS = """
+SELECT cohort_key, run_digest, latency_ns, fastest_run_digest, fastest_latency_ns, held_since
+FROM current_records
+JOIN cohorts USING (profile, cohort_key)
+WHERE profile = ? AND operation_digest = ?
+"""
+
+_NOT_RANKED = """
+SELECT cohort_key, reason, count(*) AS amount
+FROM (
+    SELECT cohort_key, unnest(CASE WHEN len(reasons) = 0 THEN flags ELSE reasons END) AS reason
+    FROM cohort_runs
+    JOIN cohorts USING (profile, cohort_key)
+    JOIN runs USING (run_digest)
+    WHERE profile = ? AND cohorts.operation_digest = ? AND NOT ranked
+)
+GROUP BY ALL ORDER BY ALL
+"""

@@ -1,0 +1,75 @@
+"""The history of records: every change of a cohort's holder, newest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pipeline.query.find import check_profile, find_operations
+from pipeline.query.rows import fetch
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+@dataclass(frozen=True)
+class Event:
+    """A new holder of a cohort's record; latencies in ns, ``improvement`` the latency before over the latency now."""
+
+    at: datetime
+    cause: str
+    operation: str
+    hardware: str
+    axes: dict[str, int]
+    shape_summary: str
+    dtypes: list[str]
+    run_digest: str
+    implementation: str
+    author: str
+    role: str
+    latency_ns: int
+    previous_run_digest: str | None
+    previous_implementation: str | None
+    previous_latency_ns: int | None
+    improvement: float | None
+    current: bool
+    cohort_key: str
+    policy_version: str
+
+
+def records(
+    connection: DuckDBPyConnection,
+    name: str | None = None,
+    *,
+    profile: str = "source_native",
+    limit: int | None = None,
+) -> list[Event]:
+    """Return the changes of holder of one operation (by name or digest prefix) or of all, newest first.
+
+    Raises UsageError for an unknown name or profile.
+    """
+    check_profile(connection, profile)
+    digests = [] if name is None else [found.digest for found in find_operations(connection, name)]
+    return fetch(connection, Event, _EVENTS, [profile, name is None, digests, limit if limit is not None else 2**62])
+
+
+_EVENTS = """
+SELECT record_history.at, cause, cohorts.operation, cohorts.hardware, cohorts.axes, shape_summary, dtypes,
+       record_history.run_digest, holder.name AS implementation, holder.author, holder.role,
+       record_history.latency_ns, record_history.previous_run_digest, loser.name AS previous_implementation,
+       previous_latency_ns, improvement,
+       coalesce(current_records.run_digest = record_history.run_digest, false) AS current,
+       cohort_key, policy_version
+FROM record_history
+JOIN cohorts USING (profile, cohort_key)
+JOIN workloads USING (workload_digest)
+JOIN runs ON runs.run_digest = record_history.run_digest
+JOIN implementations AS holder ON holder.implementation_digest = runs.implementation_digest
+LEFT JOIN runs AS beaten ON beaten.run_digest = record_history.previous_run_digest
+LEFT JOIN implementations AS loser ON loser.implementation_digest = beaten.implementation_digest
+LEFT JOIN current_records USING (profile, cohort_key)
+WHERE profile = ? AND (? OR list_contains(?::VARCHAR[], cohorts.operation_digest))
+ORDER BY record_history.at DESC, record_history.run_digest, cohort_key
+LIMIT ?
+"""

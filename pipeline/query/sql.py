@@ -1,0 +1,109 @@
+"""SQL over the warehouse: statements run on the sandboxed connection, their rows as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import duckdb
+
+from pipeline.errors import UsageError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection, Statement
+
+Answer = TypeVar("Answer")
+
+_BATCH = 10_000
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a result: its name, made unique, and DuckDB type."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result: its columns, and its rows, which can be read once and before the next statement runs."""
+
+    columns: list[Column]
+    rows: Iterator[tuple[Any, ...]]
+
+    def finish(self) -> None:
+        """Read the rows to their end, as DuckDB wants it before the next statement."""
+        for _ in self.rows:
+            pass
+
+
+def statements(connection: DuckDBPyConnection, text: str) -> list[Statement]:
+    """Return the statements of a script; UsageError where it cannot be parsed or holds none."""
+    with spoken():
+        found = connection.extract_statements(text)
+    if not found:
+        raise UsageError("there is no SQL statement to run")
+    return found
+
+
+def execute(connection: DuckDBPyConnection, statement: Statement) -> Result:
+    """Run one statement; UsageError with DuckDB's sentence where it fails or the sandbox forbids it."""
+    interruptible(connection, lambda: connection.execute(statement))
+    description = connection.description or []
+    names = unique([column[0] for column in description])
+    columns = [Column(name, str(column[1])) for name, column in zip(names, description, strict=True)]
+    return Result(columns, _rows(connection))
+
+
+def unique(names: Sequence[str]) -> list[str]:
+    """Return the names with a number after those that stood before: a, a_1, a_2."""
+    taken: set[str] = set()
+    result = []
+    for name in names:
+        candidate, number = name, 0
+        while candidate in taken:
+            number += 1
+            candidate = f"{name}_{number}"
+        taken.add(candidate)
+        result.append(candidate)
+    return result
+
+
+def interruptible(connection: DuckDBPyConnection, call: Callable[[], Answer]) -> Answer:
+    """Return what ``call`` returns; Ctrl-C ends its query and is raised here.
+
+    It runs in a thread of its own: DuckDB looks for signals between steps only, and one that comes at the wrong
+    moment can leave it waiting for good.
+    """
+    with spoken(), ThreadPoolExecutor(1) as worker:
+        running = worker.submit(call)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            while not running.done():  # an interrupt before the query has begun is lost
+                connection.interrupt()
+                wait([running], timeout=0.05)
+            raise
+
+
+@contextmanager
+def spoken() -> Iterator[None]:
+    """Turn what DuckDB raises into a UsageError of one line."""
+    try:
+        yield
+    except duckdb.Error as error:
+        # What follows is a picture of the statement.
+        raise UsageError(" ".join(str(error).split("\n\nLINE ")[0].split())) from error
+
+
+def _rows(connection: DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    while True:
+        with spoken():
+            batch = connection.fetchmany(_BATCH)
+        if not batch:
+            return
+        yield from batch

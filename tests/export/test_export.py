@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from duckdb import DuckDBPyConnection
+
+from pipeline import __version__
+from pipeline.errors import UsageError
+from pipeline.export.results import save, write_csv
+from pipeline.export.tables import export_table
+from pipeline.query.rows import values
+from pipeline.query.sql import execute, statements
+from pipeline.store.tables import TABLES, table
+
+
+@pytest.mark.parametrize("name", [declared.name for declared in TABLES])
+def test_every_table_is_written_as_declared(connection: DuckDBPyConnection, tmp_path: Path, name: str) -> None:
+    done = export_table(connection, name, tmp_path / "out.parquet")
+    written = pq.read_table(tmp_path / "out.parquet")
+    declared = table(name)
+    assert written.schema.names == [column.name for column in declared.columns]
+    assert [field.metadata[b"comment"].decode() for field in written.schema] == [
+        column.comment for column in declared.columns
+    ]
+    assert done.rows == written.num_rows == connection.execute(f"SELECT count(*) FROM {name}").fetchall()[0][0]
+    assert done.bytes == (tmp_path / "out.parquet").stat().st_size
+
+
+@pytest.mark.parametrize("name", ["leaderboard", "runs", "source_files"])
+def test_rows_are_sorted_by_the_key(connection: DuckDBPyConnection, tmp_path: Path, name: str) -> None:
+    export_table(connection, name, tmp_path / "out.parquet")
+    written = pq.read_table(tmp_path / "out.parquet").select(table(name).key).to_pylist()
+    assert written == sorted(written, key=lambda row: [row[column] for column in table(name).key])
+    assert len(written) > 1
+
+
+def test_the_file_says_where_it_comes_from(connection: DuckDBPyConnection, tmp_path: Path) -> None:
+    export_table(connection, "leaderboard", tmp_path / "out.parquet")
+    metadata = {
+        key.decode(): value.decode() for key, value in pq.read_schema(tmp_path / "out.parquet").metadata.items()
+    }
+    assert metadata["kernelhouse_version"] == __version__
+    assert metadata["build_key"] == "sha256:test"
+    assert metadata["snapshot_ids"] == " ".join(values(connection, "SELECT snapshot_id FROM snapshots"))
+
+
+def test_the_same_table_is_written_as_the_same_bytes(connection: DuckDBPyConnection, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        export_table(connection, "runs", tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(connection: DuckDBPyConnection, tmp_path: Path) -> None:
+    target = tmp_path / "out.parquet"
+    target.write_text("old")
+    export_table(connection, "runs", target)
+    assert pq.read_table(target).num_rows == 7
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "sentence"),
+    [
+        ("leaderbord", "out", "did you mean leaderboard"),
+        ("qqq", "out", "there are snapshots"),
+        ("runs; DROP TABLE runs", "out", "there is no table"),
+        ("runs", "missing/out", "does not exist"),
+        ("runs", ".", "is a folder"),
+    ],
+)
+def test_what_cannot_be_exported(
+    connection: DuckDBPyConnection, tmp_path: Path, name: str, target: str, sentence: str
+) -> None:
+    with pytest.raises(UsageError) as error:
+        export_table(connection, name, tmp_path / target)
+    assert sentence in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+QUERY = """
+SELECT 1 AS a, 2 AS a, 'nan'::DOUBLE AS x, NULL AS n, [1, 2] AS l, TIMESTAMP '2026-01-01' AS t, 'a,"b' AS q, true AS b
+"""
+
+
+def test_csv(connection: DuckDBPyConnection) -> None:
+    stream = io.StringIO()
+    [statement] = statements(connection, QUERY)
+    assert write_csv(execute(connection, statement), stream) == 1
+    assert list(csv.reader(io.StringIO(stream.getvalue()))) == [
+        ["a", "a_1", "x", "n", "l", "t", "q", "b"],
+        ["1", "2", "NaN", "", "[1, 2]", "2026-01-01T00:00:00.000Z", 'a,"b', "true"],
+    ]
+
+
+@pytest.mark.parametrize("format_name", ["csv", "json", "parquet"])
+def test_results_are_saved(connection: DuckDBPyConnection, tmp_path: Path, format_name: str) -> None:
+    [statement] = statements(connection, "SELECT range AS n FROM range(70000)")
+    target = tmp_path / "out"
+    assert save(connection, statement, format_name, target) == (70_000, target.stat().st_size)
+    match format_name:
+        case "csv":
+            numbers = [int(line) for line in target.read_text().split()[1:]]
+        case "json":
+            numbers = [row["n"] for row in json.loads(target.read_text())["rows"]]
+        case _:
+            numbers = pq.read_table(target)["n"].to_pylist()
+    assert numbers == list(range(70_000))
+
+
+def test_parquet_keeps_types_and_renames_twins(connection: DuckDBPyConnection, tmp_path: Path) -> None:
+    [statement] = statements(connection, QUERY)
+    save(connection, statement, "parquet", tmp_path / "out")
+    schema = pq.read_schema(tmp_path / "out")
+    assert schema.names == ["a", "a_1", "x", "n", "l", "t", "q", "b"]
+    assert schema.field("t").type == pa.timestamp("us")
+    assert schema.field("l").type == pa.list_(pa.int32())
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [("SELECT INTERVAL 1 DAY AS i", "cast the column"), ("SELECT error('boo')", "boo"), ("SELECT nope", "nope")],
+)
+def test_a_failed_save_leaves_nothing(
+    connection: DuckDBPyConnection, tmp_path: Path, query: str, sentence: str
+) -> None:
+    [statement] = statements(connection, query)
+    with pytest.raises(UsageError, match=sentence):
+        save(connection, statement, "parquet", tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import pytest
+from duckdb import DuckDBPyConnection
+
+from pipeline.errors import KernelhouseError, UsageError
+from pipeline.query.shell import HELP, PROMPT, Shell
+from pipeline.query.sql import Result, execute, statements, unique
+
+
+def rows(connection: DuckDBPyConnection, text: str) -> list[list[tuple[object, ...]]]:
+    return [list(execute(connection, statement).rows) for statement in statements(connection, text)]
+
+
+def test_statements_run_in_their_order(connection: DuckDBPyConnection) -> None:
+    assert rows(connection, "CREATE TEMP TABLE t AS SELECT 1 AS a; SELECT a + 1 FROM t; SELECT ';'") == [
+        [(1,)],
+        [(2,)],
+        [(";",)],
+    ]
+
+
+def test_results_longer_than_a_batch_come_whole(connection: DuckDBPyConnection) -> None:
+    [result] = rows(connection, "SELECT range FROM range(25000)")
+    assert result == [(number,) for number in range(25_000)]
+
+
+def test_columns_have_types_and_names_of_their_own(connection: DuckDBPyConnection) -> None:
+    [statement] = statements(connection, "SELECT 1::BIGINT AS a, 'x' AS a, [1] AS b")
+    assert [(column.name, column.type) for column in execute(connection, statement).columns] == [
+        ("a", "BIGINT"),
+        ("a_1", "VARCHAR"),
+        ("b", "INTEGER[]"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "own"),
+    [(["a", "a", "a"], ["a", "a_1", "a_2"]), (["a", "a", "a_1"], ["a", "a_1", "a_1_1"]), ([], [])],
+)
+def test_unique(names: list[str], own: list[str]) -> None:
+    assert unique(names) == own
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "no SQL statement"),
+        ("-- nothing", "no SQL statement"),
+        ("SELEC 1", 'syntax error at or near "SELEC"'),
+        ("SELECT abx FROM runs", "Candidate bindings"),
+        ("SELECT error('two\nlines')", "two lines"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "disabled by configuration"),
+        ("SELECT * FROM '/etc/passwd'", "does not exist"),
+        ("COPY runs TO '/tmp/kernelhouse-test.csv'", "disabled by configuration"),
+        ("ATTACH '/tmp/kernelhouse-test.db'", "disabled by configuration"),
+        ("DELETE FROM runs", "read-only"),
+        ("SET enable_external_access = true", "locked"),
+        ("INSTALL httpfs", "disabled by configuration"),
+    ],
+)
+def test_what_cannot_run_is_one_line(connection: DuckDBPyConnection, text: str, sentence: str) -> None:
+    with pytest.raises(UsageError) as error:
+        rows(connection, text)
+    assert sentence in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+class Terminal:
+    """Someone who types the lines given, then ends the input; KeyboardInterrupt among them is Ctrl-C."""
+
+    def __init__(self, connection: DuckDBPyConnection, *lines: str | type[KeyboardInterrupt]) -> None:
+        self._lines = list(lines)
+        self.prompts: list[str] = []
+        self.results: list[list[tuple[object, ...]]] = []
+        self.said: list[str] = []
+        self.complaints: list[str] = []
+        Shell(connection, self._read, self._show, self.said.append, self._complain).run()
+
+    def _read(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        if not self._lines:
+            raise EOFError
+        line = self._lines.pop(0)
+        if isinstance(line, str):
+            return line
+        raise line
+
+    def _show(self, result: Result) -> None:
+        self.results.append(list(result.rows))
+
+    def _complain(self, error: KernelhouseError) -> None:
+        self.complaints.append(str(error))
+
+
+def test_a_statement_may_span_lines_and_hold_semicolons(connection: DuckDBPyConnection) -> None:
+    terminal = Terminal(connection, "", "SELECT", "  ';' AS a -- ; no end", "  , 2;", "SELECT 1; SELECT 2;")
+    assert terminal.results == [[(";", 2)], [(1,)], [(2,)]]
+    assert terminal.complaints == []
+    assert terminal.prompts[:3] == [PROMPT, PROMPT, terminal.prompts[2]]
+    assert terminal.prompts[2] != PROMPT
+
+
+def test_an_error_or_ctrl_c_ends_the_statement_only(connection: DuckDBPyConnection) -> None:
+    terminal = Terminal(connection, "SELEC;", "SELECT", KeyboardInterrupt, "SELECT 3;", ".nonsense", ".schema nothing")
+    assert terminal.results == [[(3,)]]
+    assert [complaint.split()[0] for complaint in terminal.complaints] == ["Parser", "there", "there"]
+
+
+def test_dot_commands(connection: DuckDBPyConnection) -> None:
+    terminal = Terminal(connection, ".tables", ".schema cohorts", ".help", ".quit", "SELECT 1;")
+    help_at_start, tables, schema, help_again = terminal.said
+    assert help_at_start == help_again == HELP
+    assert {"runs", "leaderboard", "meta"} <= set(tables.split("\n"))
+    assert "best_latency_ns" in schema
+    assert "Its latency in nanoseconds" in schema
+    assert terminal.results == []

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import SourceError, UsageError
+from pipeline.normalize.flashinfer_bench import FlashInferBench
+from pipeline.sources.directory import DirectorySource, sample_source
+from pipeline.sources.listing import Kind, Pull
+from pipeline.store.blobs import BlobStore
+from tests.trace_set import DEFINITION, RIVAL, RIVAL_TRACES, SOLUTION, TRACES, WORKLOADS, small_set, tree, write_files
+
+Steps = list[tuple[str, int, int | None]]
+
+
+def pull(source: DirectorySource, blobs: Path, steps: Steps | None = None) -> Pull:
+    seen: Steps = [] if steps is None else steps
+    return source.pull(BlobStore(blobs), FlashInferBench(), lambda *step: seen.append(step))
+
+
+def test_every_file_of_the_layout_is_listed_and_documents_are_fetched(tmp_path: Path) -> None:
+    files = small_set() | {
+        "blob/workloads/elementwise/x.safetensors": b"tensor",
+        "workloads/notes.md": b"notes",
+        "README.md": b"outside the layout",
+        "other/traces/x.jsonl": b"{}",
+        "traces/.hidden/x.jsonl": b"{}",
+        "traces/.cache": b"{}",
+    }
+    steps: Steps = []
+    root = write_files(tmp_path / "set", files)
+    pulled = pull(DirectorySource(root, repository="https://example.org/x"), tmp_path / "blobs", steps)
+    kinds = {file.path: file.kind for file in pulled.files}
+    assert kinds == {
+        DEFINITION: Kind.DEFINITION,
+        SOLUTION: Kind.SOLUTION,
+        RIVAL: Kind.SOLUTION,
+        WORKLOADS: Kind.WORKLOAD,
+        TRACES: Kind.TRACE,
+        RIVAL_TRACES: Kind.TRACE,
+        "blob/workloads/elementwise/x.safetensors": Kind.TENSOR,
+        "workloads/notes.md": Kind.OTHER,
+    }
+    assert [file.path for file in pulled.files] == sorted(kinds)
+    blobs = BlobStore(tmp_path / "blobs")
+    for file in pulled.files:
+        content = files[file.path]
+        assert file.sha256 == "sha256:" + hashlib.sha256(content).hexdigest()
+        assert file.size_bytes == len(content)
+        assert file.fetched is (file.kind not in (Kind.TENSOR, Kind.OTHER))
+        assert blobs.has(file.sha256) is file.fetched
+        assert not file.fetched or blobs.read(file.sha256) == content
+    assert pulled.complete
+    assert (pulled.source, pulled.repository, pulled.revision) == ("directory", "https://example.org/x", None)
+    assert steps[-1] == ("fetch", len(kinds), len(kinds))
+
+
+def test_the_order_of_the_file_system_and_the_place_do_not_matter(tmp_path: Path) -> None:
+    one = write_files(tmp_path / "one", small_set())
+    other = write_files(tmp_path / "elsewhere" / "other", dict(reversed(small_set().items())))
+    assert pull(DirectorySource(one), tmp_path / "a") == pull(DirectorySource(other), tmp_path / "b")
+    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+
+
+def test_a_file_that_cannot_be_read_leaves_the_pull_incomplete(tmp_path: Path) -> None:
+    root = write_files(tmp_path / "set", small_set())
+    (root / "traces" / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    pulled = pull(DirectorySource(root), tmp_path / "blobs")
+    assert not pulled.complete
+    (failed,) = [file for file in pulled.files if file.failure is not None]
+    assert failed.path == "traces/gone.jsonl"
+    assert not failed.fetched
+    assert failed.failure is not None
+    assert failed.failure.reason == "FETCH_FAILED"
+    assert "traces/gone.jsonl" in failed.failure.detail
+
+
+def test_links_to_files_count(tmp_path: Path) -> None:
+    root = write_files(tmp_path / "set", small_set())
+    content = root / "content"
+    (root / TRACES).rename(content)
+    (root / TRACES).symlink_to(content)
+    (file,) = [file for file in pull(DirectorySource(root), tmp_path / "blobs").files if file.path == TRACES]
+    assert file.sha256 == "sha256:" + hashlib.sha256(small_set()[TRACES]).hexdigest()
+
+
+@pytest.mark.parametrize("name", ["some one", "a\u2011b", "é漢", "a'b\"c", "tab\there", "-rf", "*?[x]", "new\nline"])
+def test_names_are_data(tmp_path: Path, name: str) -> None:
+    root = write_files(tmp_path / "set", {f"traces/{name}/elementwise/x.jsonl": b"{}\n"})
+    (file,) = pull(DirectorySource(root, authors=(name,)), tmp_path / "blobs").files
+    assert file.path == f"traces/{name}/elementwise/x.jsonl"
+    assert file.fetched
+
+
+def test_a_name_that_is_no_text_does_not_stop_the_pull(tmp_path: Path) -> None:
+    root = write_files(tmp_path / "set", small_set())
+    (root / "traces" / "bad\udcff.jsonl").write_bytes(b"{}\n")
+    pulled = pull(DirectorySource(root), tmp_path / "blobs")
+    assert len(pulled.files) == len(small_set()) + 1
+    for file in pulled.files:
+        file.path.encode()
+
+
+@pytest.mark.parametrize(
+    ("authors", "expected"),
+    [
+        (("gpt-5",), {DEFINITION, WORKLOADS, RIVAL, RIVAL_TRACES}),
+        (("baseline",), {DEFINITION, WORKLOADS, SOLUTION, TRACES}),
+        (("gpt-5", "baseline"), set(small_set())),
+    ],
+)
+def test_authors_limit_solutions_and_traces(tmp_path: Path, authors: tuple[str, ...], expected: set[str]) -> None:
+    root = write_files(tmp_path / "set", small_set())
+    pulled = pull(DirectorySource(root, authors=authors), tmp_path / "blobs")
+    assert {file.path for file in pulled.files} == expected
+    assert pulled.authors == tuple(sorted(authors))
+
+
+def test_an_unknown_author_is_a_mistake(tmp_path: Path) -> None:
+    root = write_files(tmp_path / "set", small_set())
+    with pytest.raises(UsageError, match=r"'gpt-6'.*baseline, gpt-5"):
+        pull(DirectorySource(root, authors=("gpt-6",)), tmp_path / "blobs")
+
+
+def test_no_folder_a_file_and_an_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "empty" / "traces").mkdir(parents=True)
+    for name in ("missing", "file", "empty"):
+        with pytest.raises(SourceError, match=name):
+            pull(DirectorySource(tmp_path / name), tmp_path / "blobs")
+
+
+def test_the_sample_is_a_trace_set_of_its_own(tmp_path: Path) -> None:
+    pulled = pull(sample_source(), tmp_path / "blobs")
+    assert (pulled.source, pulled.repository, pulled.complete) == ("sample", None, True)
+    assert {file.kind for file in pulled.files} >= {Kind.DEFINITION, Kind.SOLUTION, Kind.TRACE}
