@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test lint lock clean
+.PHONY: help run dev test lint lock clean
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)/make \1	\2/p' $(MAKEFILE_LIST)
@@ -19,6 +19,16 @@ help: ## Say what can be made
 run: $(VENV)/run.stamp ## Ingest the bundled sample into ./data and show a leaderboard
 	$(BIN)/kernelhouse ingest sample --data $(DATA)
 	$(BIN)/kernelhouse leaderboard grouped_gemm_fp8_fp4_m_masked_g4_n2048_k2048 --data $(DATA)
+
+# The limit of the pool is set before anything can be queued: the default in dagster.yaml holds from the second run on.
+dev: export DAGSTER_HOME = $(abspath $(DATA))/dagster
+dev: export KERNELHOUSE_DATA = $(abspath $(DATA))
+dev: $(VENV)/dev.stamp ## Open the Dagster UI on the bundled sample, with its history in ./data/dagster
+	mkdir -p $(DAGSTER_HOME)
+	cp deploy/dev/dagster.yaml $(DAGSTER_HOME)
+	$(BIN)/dagster instance concurrency set writer 1
+	$(BIN)/python -m pipeline.defs
+	$(BIN)/dagster dev --module-name pipeline.defs.definitions
 
 test: $(VENV)/dev.stamp ## Run the tests (all of them: make test PYTEST_ARGS=)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -61,5 +71,7 @@ lock: ## Pin the newest versions in requirements/ (needs python3.11)
 	python3.11 -m venv --clear $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip --disable-pip-version-check --quiet install pip-tools
 	$(LOCK) --output-file requirements/run.txt pyproject.toml
-	$(LOCK) --output-file requirements/dev.txt --constraint requirements/run.txt --extra test --extra lint pyproject.toml
+	$(LOCK) --output-file requirements/dagster.txt --constraint requirements/run.txt --extra dagster pyproject.toml
+	$(LOCK) --output-file requirements/dev.txt --constraint requirements/dagster.txt \
+	    --extra dagster --extra test --extra lint pyproject.toml
 	rm -rf $(VENV)-lock

@@ -11,6 +11,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -98,18 +99,26 @@ def test_an_installed_wheel_works_away_from_the_checkout(installed: Path, tmp_pa
     assert run(kernelhouse, "sql", "--format", "csv", "SELECT count(*) AS runs FROM runs").split() == ["runs", "4"]
 
 
-def test_every_import_is_declared_and_every_dependency_is_imported() -> None:
+def distributions(modules: Iterable[Path]) -> set[str]:
+    """The names of the packages that modules import."""
     imported = set()
-    for module in (ROOT / "pipeline").rglob("*.py"):
+    for module in modules:
         for node in ast.walk(ast.parse(module.read_text())):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
                 imported.add(node.module.split(".")[0])
     imported -= {"pipeline", *sys.stdlib_module_names, "_typeshed"}  # the last is there for mypy only
-    distributions = importlib.metadata.packages_distributions()
-    used = {canonicalize_name(name) for module in imported for name in distributions[module]}
-    assert used == {canonicalize_name(Requirement(line).name) for line in PROJECT["project"]["dependencies"]}
+    known = importlib.metadata.packages_distributions()
+    return {canonicalize_name(name) for module in imported for name in known[module]}
+
+
+def test_every_import_is_declared_and_every_dependency_is_imported() -> None:
+    orchestrator = set((ROOT / "pipeline" / "defs").rglob("*.py"))
+    declared = {canonicalize_name(Requirement(line).name) for line in PROJECT["project"]["dependencies"]}
+    assert distributions(set((ROOT / "pipeline").rglob("*.py")) - orchestrator) == declared
+    extra = PROJECT["project"]["optional-dependencies"]["dagster"]
+    assert distributions(orchestrator) <= declared | {canonicalize_name(Requirement(line).name) for line in extra}
 
 
 def pins(name: str) -> dict[str, str]:

@@ -1,4 +1,8 @@
-"""``ingest``: pull a source, replay what is not ingested yet, publish."""
+"""``ingest``: pull a source, replay what is not ingested yet, publish.
+
+The steps are functions of their own: :func:`take`, :func:`replay`, :func:`publish`. An orchestrator that calls them
+one after the other leaves the same data directory as :func:`ingest`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -46,28 +51,50 @@ def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _qu
     """
     started = time.monotonic()
     source = open_source(request)
-    adapter = FlashInferBench()
     if request.dry_run:
-        return _dry_run(data, source, adapter, progress, started)
+        return _dry_run(data, source, FlashInferBench(), progress, started)
     with explained(data):
-        data.prepare()
-        blobs = BlobStore(data.blobs)
-        blobs.remove_temporaries()
-        remove_leftovers(data)
-        known = read_snapshots(data)
-        if request.source is None and request.rebuild:
-            if not known:
-                raise UsageError(f"{data.root} holds no snapshot to rebuild from: name a SOURCE")
-            snapshot = known[-1]
-        else:
-            pull = source.pull(blobs, adapter, progress)
-            blobs.sync()
-            snapshot = record_snapshot(data, pull, known, datetime.now(UTC))
+        pulled = None
+        if request.source is not None or not request.rebuild:
+            pulled = take(data, source, progress).snapshot_id
         if request.rebuild:
-            _forget_derived(data)
-        replay = replay_missing(data, blobs, adapter, progress, wanted=snapshot)
+            forget_derived(data)
+        report = replay(data, progress, of=pulled)
         published = publish(data, progress, force=request.rebuild)
-        return _report(data, snapshot, replay, published=published, started=started)
+    return replace(report, published=published, seconds=_since(started))
+
+
+def take(data: DataDirectory, source: Source, progress: Progress = _quiet) -> Snapshot:
+    """Pull a source: its files into the blob store, the pull as a snapshot record; the same pull is found again.
+
+    Raises:
+        SourceError: the source cannot be read.
+        DataDirectoryError: the data directory cannot be used.
+    """
+    data.prepare()
+    blobs = BlobStore(data.blobs)
+    blobs.remove_temporaries()
+    remove_leftovers(data)
+    pull = source.pull(blobs, FlashInferBench(), progress)
+    blobs.sync()
+    return record_snapshot(data, pull, read_snapshots(data), datetime.now(UTC))
+
+
+def replay(data: DataDirectory, progress: Progress = _quiet, *, of: str | None = None) -> IngestReport:
+    """Bring the parts up to the snapshots; report on the snapshot of that id, else on the newest.
+
+    Raises:
+        UsageError: there is no snapshot.
+        DataDirectoryError: the data directory cannot be used.
+    """
+    started = time.monotonic()
+    data.check()
+    snapshots = read_snapshots(data)
+    if not snapshots:
+        raise UsageError(f"{data.root} holds no snapshot: ingest a source first")
+    snapshot = next((known for known in snapshots if known.snapshot_id == of), snapshots[-1])
+    replayed = replay_missing(data, BlobStore(data.blobs), FlashInferBench(), progress, wanted=snapshot)
+    return _report(data, snapshot, replayed, started=started)
 
 
 def open_source(request: IngestRequest) -> Source:
@@ -107,7 +134,7 @@ def replay_missing(
 ) -> Replay | None:
     """Ingest every snapshot that has no commit, in sequence; return the replay of the wanted one, if any."""
     snapshots = read_snapshots(data)
-    done = _committed(data, snapshots)
+    done = committed(data, snapshots)
     remove_uncommitted(data, [commit for _, commit in done])
     found = None
     for snapshot in snapshots[len(done) :]:
@@ -123,7 +150,7 @@ def replay_missing(
 
 def publish(data: DataDirectory, progress: Progress = _quiet, *, force: bool = False) -> bool:
     """Build ``warehouse.duckdb`` where it does not fit the commits and the policy, or by force; tell whether."""
-    commits = [commit for _, commit in _committed(data, read_snapshots(data))]
+    commits = [commit for _, commit in committed(data, read_snapshots(data))]
     build_key = _build_key(data, commits)
     if not force and database.built_with(data.database) == build_key:
         return False
@@ -138,7 +165,7 @@ def publish(data: DataDirectory, progress: Progress = _quiet, *, force: bool = F
     return True
 
 
-def _committed(data: DataDirectory, snapshots: Sequence[Snapshot]) -> list[tuple[Snapshot, Commit]]:
+def committed(data: DataDirectory, snapshots: Sequence[Snapshot]) -> list[tuple[Snapshot, Commit]]:
     """Return the snapshots that are ingested: the unbroken run from the first on."""
     done = []
     for snapshot in snapshots:
@@ -161,8 +188,9 @@ def _build_key(data: DataDirectory, commits: Sequence[Commit]) -> str:
     )
 
 
-def _forget_derived(data: DataDirectory) -> None:
+def forget_derived(data: DataDirectory) -> None:
     """Remove parts and commits; the published warehouse stays until the new one is ready."""
+    data.prepare()
     if data.commits.exists():
         shutil.rmtree(data.commits)
     for folder in data.tables.iterdir():
@@ -179,7 +207,7 @@ def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Pr
         pull = source.pull(blobs, adapter, progress)
         snapshot = record_snapshot(scratch, pull, read_snapshots(scratch), datetime.now(UTC))
         replay = replay_missing(scratch, blobs, adapter, progress, wanted=snapshot)
-        return _report(scratch, snapshot, replay, published=False, started=started, dry_run=True)
+        return _report(scratch, snapshot, replay, started=started, dry_run=True)
 
 
 def _stand_in(data: DataDirectory, root: Path) -> DataDirectory:
@@ -194,14 +222,9 @@ def _stand_in(data: DataDirectory, root: Path) -> DataDirectory:
 
 
 def _report(
-    data: DataDirectory,
-    snapshot: Snapshot,
-    replay: Replay | None,
-    *,
-    published: bool,
-    started: float,
-    dry_run: bool = False,
+    data: DataDirectory, snapshot: Snapshot, replay: Replay | None, *, started: float, dry_run: bool = False
 ) -> IngestReport:
+    """Return the report of a snapshot that was replayed now, or (without a replay) earlier."""
     if replay is not None:
         counts = Counter(replay.counts)
         held, added, drift = replay.held, replay.collector.added, sum(replay.collector.drift.values())
@@ -233,16 +256,20 @@ def _report(
         implementations_added=added["implementations"],
         runs_added=added["runs"],
         drift=drift,
-        published=published,
+        published=False,
         dry_run=dry_run,
-        seconds=round(time.monotonic() - started, 3),
+        seconds=_since(started),
         quarantine_reasons=dict(sorted(Counter(str(row.reason) for row in held.values()).items())),
     )
 
 
+def _since(started: float) -> float:
+    return round(time.monotonic() - started, 3)
+
+
 def _again(data: DataDirectory, snapshot: Snapshot) -> tuple[Counter[str], dict[tuple[str, str | None], HeldRow]]:
     """Return the counts of a snapshot that is ingested already: nothing is read, what was added is known now."""
-    done = _committed(data, read_snapshots(data))
+    done = committed(data, read_snapshots(data))
     commit = next(commit for committed, commit in done if committed.snapshot_id == snapshot.snapshot_id)
     held = State(data, done).held(snapshot.scope)
     counts = Counter(commit.accounting)

@@ -21,7 +21,7 @@ from pipeline.query.plain import instant
 from pipeline.query.rows import values
 from pipeline.sources.listing import Kind
 from pipeline.store.blobs import BlobStore
-from pipeline.store.parts import Commit, read_commit
+from pipeline.store.parts import Commit, Part, read_commit
 from pipeline.store.snapshots import Snapshot, read_snapshots
 from pipeline.store.tables import TABLES
 from pipeline.upstream.framing import frame
@@ -58,7 +58,7 @@ class Check:
 
 
 @dataclass
-class _Findings:
+class Findings:
     """What a check has looked at and found."""
 
     name: str
@@ -68,11 +68,13 @@ class _Findings:
     problems: list[Problem] = field(default_factory=list)
 
     def problem(self, where: str, what: str) -> None:
+        """Note something that is wrong."""
         self.failures += 1
         if len(self.problems) < _SHOWN:
             self.problems.append(Problem(where, what))
 
     def check(self) -> Check:
+        """Return the outcome."""
         detail = f"{self.looked_at:,} {self.noun}"
         if self.failures:
             detail += f", {self.failures:,} wrong"
@@ -89,11 +91,11 @@ def verify(connection: DuckDBPyConnection, data: DataDirectory, progress: Progre
     yield _fetched_files(connection, data)
     yield _keys(connection)
     yield from _manifests(connection, progress)
-    yield _comparison_keys(connection)
+    yield check_comparison_keys(connection)
     yield _references(connection)
-    yield _ingests(connection)
+    yield check_accounting(connection)
     yield _records(connection, data, commits, progress)
-    yield _invariants(connection)
+    yield check_invariants(connection)
 
 
 # Files
@@ -101,7 +103,7 @@ def verify(connection: DuckDBPyConnection, data: DataDirectory, progress: Progre
 
 def _blobs(data: DataDirectory, progress: Progress) -> Check:
     """Every blob holds the bytes that its name promises."""
-    found = _Findings("blobs", "files match the SHA-256 in their name")
+    found = Findings("blobs", "files match the SHA-256 in their name")
     files = sorted(path for path in data.blobs.rglob("*") if path.is_file() and not path.name.startswith("."))
     for done, path in enumerate(files):
         progress("blobs", done, len(files))
@@ -113,7 +115,7 @@ def _blobs(data: DataDirectory, progress: Progress) -> Check:
 
 def _snapshots(connection: DuckDBPyConnection, data: DataDirectory) -> tuple[Check, list[Snapshot]]:
     """Every snapshot record has the digest that names it, and the database knows just these."""
-    found = _Findings("snapshots", "snapshot records have the digest that names them, and are in the database")
+    found = Findings("snapshots", "snapshot records have the digest that names them, and are in the database")
     try:
         snapshots = read_snapshots(data)
     except DataDirectoryError as error:
@@ -131,9 +133,7 @@ def _snapshots(connection: DuckDBPyConnection, data: DataDirectory) -> tuple[Che
 
 def _commits(data: DataDirectory, snapshots: Sequence[Snapshot]) -> tuple[Check, list[Commit]]:
     """Every snapshot has its commit, and every part that it names is there, byte for byte, with its rows."""
-    import pyarrow.parquet as pq
-
-    found = _Findings("parts", "Parquet parts match their commit")
+    found = Findings("parts", "Parquet parts match their commit")
     commits = []
     for snapshot in snapshots:
         try:
@@ -146,20 +146,27 @@ def _commits(data: DataDirectory, snapshots: Sequence[Snapshot]) -> tuple[Check,
             continue
         commits.append(commit)
         for part in commit.parts:
-            found.looked_at += 1
-            path = data.tables / part.file
-            if not path.is_file():
-                found.problem(_place(data, path), f"it is missing, and commit {commit.sequence} names it")
-            elif f"sha256:{_sha256(path)}" != part.sha256:
-                found.problem(_place(data, path), f"its SHA-256 is not {part.sha256} of commit {commit.sequence}")
-            elif (rows := pq.read_metadata(path).num_rows) != part.rows:
-                found.problem(_place(data, path), f"it has {rows} rows, commit {commit.sequence} says {part.rows}")
+            check_part(found, data, commit, part)
     return found.check(), commits
+
+
+def check_part(found: Findings, data: DataDirectory, commit: Commit, part: Part) -> None:
+    """Find whether a part that a commit names is there, byte for byte, with its rows."""
+    import pyarrow.parquet as pq
+
+    found.looked_at += 1
+    path = data.tables / part.file
+    if not path.is_file():
+        found.problem(_place(data, path), f"it is missing, and commit {commit.sequence} names it")
+    elif f"sha256:{_sha256(path)}" != part.sha256:
+        found.problem(_place(data, path), f"its SHA-256 is not {part.sha256} of commit {commit.sequence}")
+    elif (rows := pq.read_metadata(path).num_rows) != part.rows:
+        found.problem(_place(data, path), f"it has {rows} rows, commit {commit.sequence} says {part.rows}")
 
 
 def _fetched_files(connection: DuckDBPyConnection, data: DataDirectory) -> Check:
     """Every file that a snapshot says is fetched has its blob, of its size."""
-    found = _Findings("fetched files", "fetched files have their blob")
+    found = Findings("fetched files", "fetched files have their blob")
     rows = connection.execute(
         "SELECT snapshot_id, path, sha256, size_bytes FROM source_files WHERE fetched ORDER BY ALL"
     ).fetchall()
@@ -179,31 +186,43 @@ def _fetched_files(connection: DuckDBPyConnection, data: DataDirectory) -> Check
 
 def _keys(connection: DuckDBPyConnection) -> Check:
     """No two rows of a table share its declared key."""
-    found = _Findings("keys", "rows have a key of their own")
+    found = Findings("keys", "rows have a key of their own")
     for table in TABLES:
-        key = ", ".join(f'"{column}"' for column in table.key)
-        found.looked_at += _count(connection, f"SELECT count(*) FROM {table.name}")
-        sql = f"SELECT {key}, count(*) FROM {table.name} GROUP BY {key} HAVING count(*) > 1 ORDER BY ALL"
-        for *row, amount in connection.execute(sql).fetchall():
-            found.problem(_row(table.name, row), f"{amount} rows share this key")
+        check_key(found, connection, table.name, table.key)
     return found.check()
+
+
+def check_key(found: Findings, connection: DuckDBPyConnection, name: str, columns: Sequence[str]) -> None:
+    """Find rows of a table that share a key."""
+    key = ", ".join(f'"{column}"' for column in columns)
+    found.looked_at += _count(connection, f"SELECT count(*) FROM {name}")
+    sql = f"SELECT {key}, count(*) FROM {name} GROUP BY {key} HAVING count(*) > 1 ORDER BY ALL"
+    for *row, amount in connection.execute(sql).fetchall():
+        found.problem(_row(name, row), f"{amount} rows share this key")
 
 
 def _references(connection: DuckDBPyConnection) -> Check:
     """Every digest that a row names is there."""
-    found = _Findings("references", "kinds of reference resolve")
-    for source, column, target, key in _REFERENCES:
-        found.looked_at += 1
-        sql = (
-            f"SELECT DISTINCT source.{column} FROM {source} AS source ANTI JOIN {target} AS target"
-            f" ON target.{key} = source.{column} WHERE source.{column} IS NOT NULL ORDER BY 1"
-        )
-        for [missing] in connection.execute(sql).fetchall():
-            found.problem(f"{source}.{column} {missing}", f"there is no such row in {target}")
+    found = Findings("references", "kinds of reference resolve")
+    for reference in REFERENCES:
+        check_reference(found, connection, *reference)
     return found.check()
 
 
-_REFERENCES = (
+def check_reference(
+    found: Findings, connection: DuckDBPyConnection, source: str, column: str, target: str, key: str
+) -> None:
+    """Find values of a column that are no key of the table that they refer to."""
+    found.looked_at += 1
+    sql = (
+        f"SELECT DISTINCT source.{column} FROM {source} AS source ANTI JOIN {target} AS target"
+        f" ON target.{key} = source.{column} WHERE source.{column} IS NOT NULL ORDER BY 1"
+    )
+    for [missing] in connection.execute(sql).fetchall():
+        found.problem(f"{source}.{column} {missing}", f"there is no such row in {target}")
+
+
+REFERENCES = (
     ("runs", "operation_digest", "operations", "operation_digest"),
     ("runs", "workload_digest", "workloads", "workload_digest"),
     ("runs", "implementation_digest", "implementations", "implementation_digest"),
@@ -245,8 +264,8 @@ _REFERENCES = (
 
 def _manifests(connection: DuckDBPyConnection, progress: Progress) -> Iterator[Check]:
     """Every manifest is canonical text with its digest, and says what the columns beside it say."""
-    digests = _Findings("manifest digests", "manifests have the digest of their canonical text")
-    columns = _Findings("manifest columns", "manifests say what their row says")
+    digests = Findings("manifest digests", "manifests have the digest of their canonical text")
+    columns = Findings("manifest columns", "manifests say what their row says")
     for table in (table for table in TABLES if table.name in _STATED):
         [key] = table.key
         stated = _STATED[table.name]
@@ -259,7 +278,7 @@ def _manifests(connection: DuckDBPyConnection, progress: Progress) -> Iterator[C
                 digests.looked_at += 1
                 columns.looked_at += 1
                 where = f"{table.name} {digest}"
-                manifest = _manifest(text, digest, where, digests)
+                manifest = read_manifest(text, digest, where, digests)
                 if manifest is not None:
                     _compare(manifest["spec"], stated, row, where, columns)
             progress(f"manifests of {table.name}", done, total)
@@ -267,7 +286,7 @@ def _manifests(connection: DuckDBPyConnection, progress: Progress) -> Iterator[C
     yield columns.check()
 
 
-def _manifest(text: str, digest: str, where: str, found: _Findings) -> dict[str, Any] | None:
+def read_manifest(text: str, digest: str, where: str, found: Findings) -> dict[str, Any] | None:
     """Return the manifest where it can be read; whatever is wrong with its text or digest is found."""
     try:
         manifest: dict[str, Any] = json.loads(text)
@@ -286,7 +305,7 @@ def _compare(
     stated: Mapping[str, Callable[[Any], Any]],
     row: Sequence[Any],
     where: str,
-    found: _Findings,
+    found: Findings,
 ) -> None:
     for (name, read), value in zip(stated.items(), row, strict=True):
         said = read(spec)
@@ -356,9 +375,9 @@ _STATED: dict[str, dict[str, Callable[[Any], Any]]] = {
 }
 
 
-def _comparison_keys(connection: DuckDBPyConnection) -> Check:
+def check_comparison_keys(connection: DuckDBPyConnection) -> Check:
     """Every comparison key is the digest of what it stands for."""
-    found = _Findings("comparison keys", "comparison keys are the digest of what they compare")
+    found = Findings("comparison keys", "comparison keys are the digest of what they compare")
     groups = connection.execute(
         """
         SELECT runs.operation_digest, workload_digest, protocol_digest, environment_digest, primary_statistic,
@@ -387,9 +406,9 @@ def _comparison_keys(connection: DuckDBPyConnection) -> Check:
 # Accounting
 
 
-def _ingests(connection: DuckDBPyConnection) -> Check:
+def check_accounting(connection: DuckDBPyConnection) -> Check:
     """Every ingest accounts for all of its records and files."""
-    found = _Findings("accounting", "ingests account for every record and file")
+    found = Findings("accounting", "ingests account for every record and file")
     rows = connection.execute(
         """
         SELECT sequence, records, added, already_known, duplicates, quarantined,
@@ -418,7 +437,7 @@ def _records(
     connection: DuckDBPyConnection, data: DataDirectory, commits: Sequence[Commit], progress: Progress
 ) -> Check:
     """Every record of every fetched trace file is counted, and is an observation, held back, or was let in later."""
-    found = _Findings("records", "trace records are observed or held back")
+    found = Findings("records", "trace records are observed or held back")
     kept = set(values(connection, _KEPT))
     counted = {key: blob.records for commit in commits for key, blob in commit.records.items()}
     blobs = BlobStore(data.blobs)
@@ -452,9 +471,9 @@ SELECT DISTINCT ON (sha256) path, sha256 FROM source_files WHERE fetched AND kin
 # Derived tables
 
 
-def _invariants(connection: DuckDBPyConnection) -> Check:
+def check_invariants(connection: DuckDBPyConnection) -> Check:
     """What must hold of ranks, records and cohorts whatever the policy."""
-    found = _Findings("ranks and records", "invariants of the derived tables hold")
+    found = Findings("ranks and records", "invariants of the derived tables hold")
     for what, sql in _INVARIANTS.items():
         found.looked_at += 1
         for row in connection.execute(sql).fetchall():

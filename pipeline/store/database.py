@@ -39,7 +39,7 @@ def policy_digest() -> str:
     """Return the digest of everything but the evidence that decides a build: SQL, peaks and table declarations."""
     folder = warehouse_folder()
     digest = hashlib.sha256()
-    for path in (*_policies(), *sorted(folder.glob("peaks/*.csv"))):
+    for path in (*policy_files().values(), *sorted(folder.glob("peaks/*.csv"))):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
         digest.update(content)
@@ -107,6 +107,20 @@ def connect(path: Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def connect_parts(parts: Mapping[str, Sequence[Path]]) -> duckdb.DuckDBPyConnection:
+    """Open the evidence alone, before anything is published: each of its tables is a view of its Parquet parts.
+
+    Their derived columns are missing. DataDirectoryError where a part does not fit its declaration.
+    """
+    connection = duckdb.connect(config={"python_enable_replacements": "false"})
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
+    for declared in EVIDENCE:
+        _run(connection, declared, _parts_view(declared, parts.get(declared.name, ())))
+        connection.execute(f"CREATE TEMP VIEW {declared.name} AS FROM parts_{declared.name}")
+    return connection
+
+
 def _fill(connection: duckdb.DuckDBPyConnection, parts: Mapping[str, Sequence[Path]], meta: Mapping[str, str]) -> None:
     """Make every table: evidence straight from its parts first, then the policies in the order of their numbers."""
     connection.execute("SET TimeZone = 'UTC'")
@@ -119,7 +133,7 @@ def _fill(connection: duckdb.DuckDBPyConnection, parts: Mapping[str, Sequence[Pa
             connection.execute(statement)
     for declared in EVIDENCE:
         _run(connection, declared, _parts_view(declared, parts.get(declared.name, ())))
-    policies = [(_policy_table(path), path.read_text(encoding="utf-8")) for path in _policies()]
+    policies = [(table(name), path.read_text(encoding="utf-8")) for name, path in policy_files().items()]
     governed = {declared for declared, _ in policies}
     straight = [(declared, f"FROM parts_{declared.name}") for declared in EVIDENCE if declared not in governed]
     for declared, select in (*straight, *policies):
@@ -138,14 +152,10 @@ def _run(connection: duckdb.DuckDBPyConnection, declared: Table, statement: str)
         raise DataDirectoryError(f"{what}: run kernelhouse ingest --rebuild") from error
 
 
-def _policies() -> list[Path]:
-    """Return the SQL files in the order of their numbers."""
-    return sorted(warehouse_folder().glob("[0-9][0-9]_*.sql"))
-
-
-def _policy_table(path: Path) -> Table:
-    """Return the table that ``NN_<table>.sql`` fills."""
-    return table(path.stem.partition("_")[2])
+def policy_files() -> dict[str, Path]:
+    """Return the SQL file ``NN_<table>.sql`` of each table that has one, in the order of their numbers."""
+    files = sorted(warehouse_folder().glob("[0-9][0-9]_*.sql"))
+    return {path.stem.partition("_")[2]: path for path in files}
 
 
 def declaration(declared: Table) -> Iterator[str]:

@@ -12,6 +12,9 @@ from pipeline.store.files import TEMPORARY, remove_temporaries, write_whole
 FORMAT_VERSION = 1
 """Version of the layout described in ARCHITECTURE.md; a change of it comes with a migration."""
 
+_OWN = ("blobs", "snapshots", "tables", "dagster")
+"""Folders that may be there before the format version is: ``dagster`` holds the history of an orchestrator."""
+
 
 @dataclass(frozen=True)
 class DataDirectory:
@@ -45,6 +48,11 @@ class DataDirectory:
         return self.root / "warehouse.duckdb"
 
     @property
+    def exports(self) -> Path:
+        """Tables as Parquet files for others, each replaced as a whole."""
+        return self.root / "exports"
+
+    @property
     def format_file(self) -> Path:
         """The format version of the directory."""
         return self.root / "format.json"
@@ -64,9 +72,8 @@ class DataDirectory:
         if not self.root.is_dir():
             raise DataDirectoryError(f"{self.root} is a file: give a folder with --data")
         if not self.exists():
-            ours = ("blobs", "snapshots", "tables")
             names = (path.name for path in self.root.iterdir())
-            foreign = [name for name in names if name not in ours and not name.startswith(TEMPORARY)]
+            foreign = [name for name in names if name not in _OWN and not name.startswith(TEMPORARY)]
             if foreign:
                 raise DataDirectoryError(
                     f"{self.root} is not empty and no data directory (it holds {sorted(foreign)[0]}): "

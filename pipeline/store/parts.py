@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import DataDirectoryError
+from pipeline.manifests import canonical_text, sha256_of
 from pipeline.store.arrow import arrow_schema
 from pipeline.store.files import appearing, remove_temporaries, write_whole
 from pipeline.store.layout import DataDirectory
@@ -126,6 +127,11 @@ def part_files(data: DataDirectory, commits: Iterable[Commit]) -> dict[str, list
                 raise DataDirectoryError(f"{path} is missing: run kernelhouse ingest --rebuild")
             files[part.table].append(path)
     return files
+
+
+def parts_digest(commits: Iterable[Commit], table: Table) -> str:
+    """Return the digest of the content of a table's parts, by their SHA-256 in sequence."""
+    return sha256_of(canonical_text([p.sha256 for commit in commits for p in commit.parts if p.table == table.name]))
 
 
 def remove_uncommitted(data: DataDirectory, commits: Iterable[Commit]) -> None:

@@ -1,0 +1,33 @@
+"""``python -m pipeline.defs``: run the configured ingest once, in this process and the instance of $DAGSTER_HOME."""
+
+from __future__ import annotations
+
+import sys
+
+import dagster as dg
+
+from pipeline.defs.definitions import build_defs
+from pipeline.defs.jobs import INGEST
+from pipeline.defs.partitions import REVISIONS
+from pipeline.defs.settings import Settings
+
+
+def main() -> int:
+    """Return 0 where the run succeeded, else 1."""
+    settings = Settings.from_environment()
+    job = build_defs(settings=settings).resolve_job_def(INGEST)
+    with dg.DagsterInstance.get() as instance:
+        instance.add_dynamic_partitions(str(REVISIONS.name), [settings.partition])
+        result = job.execute_in_process(
+            instance=instance,
+            partition_key=settings.partition,
+            run_config=dg.RunConfig(
+                ops={"snapshot": settings.pull}, loggers={"console": {"config": {"log_level": "WARNING"}}}
+            ),
+            raise_on_error=False,
+        )
+    return 0 if result.success else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

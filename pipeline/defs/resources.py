@@ -1,0 +1,91 @@
+"""Resources and run configuration: the data directory, the source of a pull, whether to build anew.
+
+They hand plain objects of the rooms below to the assets, and decide nothing before a run asks.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import dagster as dg
+from pydantic import Field, field_validator
+
+from pipeline.defs.partitions import key_of, revision_of
+from pipeline.errors import UsageError
+from pipeline.ingest import IngestRequest
+from pipeline.ingest.pull import committed
+from pipeline.query.promises import Opened
+from pipeline.store.database import check_current, connect, connect_parts
+from pipeline.store.layout import DataDirectory
+from pipeline.store.parts import Commit, part_files
+from pipeline.store.snapshots import read_snapshots
+
+
+class DataResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # it is its own value
+    """The data directory."""
+
+    path: str | None = Field(default=None, description="The folder; else $KERNELHOUSE_DATA, else ./data")
+
+    @property
+    def directory(self) -> DataDirectory:
+        """The data directory, chosen as the command line does."""
+        return DataDirectory(Path(self.path or os.environ.get("KERNELHOUSE_DATA") or "data"))
+
+    def commits(self) -> list[Commit]:
+        """Return the commits of the ingested snapshots in their sequence."""
+        return [commit for _, commit in committed(self.directory, read_snapshots(self.directory))]
+
+    @contextmanager
+    def evidence(self) -> Iterator[Opened]:
+        """Open the parts."""
+        parts = part_files(self.directory, self.commits())
+        with closing(connect_parts(parts)) as connection:
+            yield Opened(connection, parts)
+
+    @contextmanager
+    def warehouse(self) -> Iterator[Opened]:
+        """Open the published database, where it follows the policy of this program."""
+        path = self.directory.database
+        with closing(connect(path)) as connection:
+            check_current(connection, path)
+            yield Opened(connection)
+
+
+class SourceConfig(dg.Config):
+    """What to pull; the revision is the partition of the run."""
+
+    source: str = Field(default="sample", min_length=1, description="sample, or the folder of a trace set")
+    repository: str | None = Field(default=None, description="https URL of the trace set that a folder holds")
+    authors: list[str] = Field(default=[], description="Author folders to limit solutions and traces to; empty: all")
+
+    @field_validator("repository")
+    @classmethod
+    def _https(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith("https://"):
+            raise ValueError(f"repository {value} is no https URL")
+        return value
+
+    def request(self, partition: str) -> IngestRequest:
+        """Return the pull of a partition.
+
+        Raises:
+            UsageError: the source is not what the partition stands for.
+        """
+        request = IngestRequest(
+            source=self.source,
+            revision=revision_of(partition),
+            repository=self.repository,
+            authors=tuple(self.authors),
+        )
+        if (key := key_of(request)) != partition:
+            raise UsageError(f"the run is for {partition}, its source belongs to {key}: choose that partition")
+        return request
+
+
+class BuildConfig(dg.Config):
+    """How to derive."""
+
+    rebuild: bool = Field(
+        default=False, description="Throw away what is derived and make it again from blobs and snapshots"
+    )

@@ -1,0 +1,51 @@
+"""Settings of a deployment: what its schedule pulls and when, and how often a step is tried again.
+
+They are read when the definitions are loaded, not at import.
+"""
+
+from __future__ import annotations
+
+import os
+
+import dagster as dg
+from pydantic import BaseModel, ConfigDict
+
+from pipeline.defs.partitions import key_of
+from pipeline.defs.resources import SourceConfig
+from pipeline.ingest import IngestRequest
+
+
+class Settings(BaseModel):
+    """Five fields of cron in an IANA time zone, the pull that they launch, and the retries of steps that write."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cron: str = "0 5 * * *"
+    time_zone: str = "UTC"
+    source: str = "sample"
+    repository: str | None = None
+    revision: str | None = None
+    retries: int = 2
+    retry_seconds: float = 30
+    """Before the first retry; twice that before the second, and so on."""
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        """Read ``KERNELHOUSE_CRON``, ``KERNELHOUSE_TIME_ZONE`` and so on; what is not set has its default."""
+        given = {name: os.environ.get(f"KERNELHOUSE_{name.upper()}") for name in cls.model_fields}
+        return cls.model_validate({name: value for name, value in given.items() if value})
+
+    @property
+    def pull(self) -> SourceConfig:
+        """The configuration of the pull."""
+        return SourceConfig(source=self.source, repository=self.repository)
+
+    @property
+    def retry(self) -> dg.RetryPolicy:
+        """The retries of a step that writes: each takes up what was interrupted."""
+        return dg.RetryPolicy(max_retries=self.retries, delay=self.retry_seconds, backoff=dg.Backoff.EXPONENTIAL)
+
+    @property
+    def partition(self) -> str:
+        """The partition of the pull."""
+        return key_of(IngestRequest(source=self.source, revision=self.revision, repository=self.repository))

@@ -1,0 +1,93 @@
+"""What each table is made of: the tables that its policy reads, and the version of all that decides its rows.
+
+A table lies in one or two places. *Evidence* is in the Parquet parts. The *warehouse* holds what a policy of
+``warehouse/*.sql`` makes, also of evidence (``parts_runs`` and ``runs`` are two things); evidence without a policy is
+loaded as it is and has no place of its own there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import duckdb
+
+from pipeline.manifests import canonical_text, sha256_of
+from pipeline.store.database import declaration, policy_digest, policy_files, warehouse_folder
+from pipeline.store.layout import FORMAT_VERSION
+from pipeline.store.tables import EVIDENCE, META, SNAPSHOTS, Table, table
+
+Place: TypeAlias = tuple[Literal["evidence", "warehouse"], str]
+"""Where a table lies, and its name."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a table comes about."""
+
+    table: Table
+    place: Place
+    reads: tuple[Place, ...]
+    """What its policy names, sorted; nothing for evidence."""
+    sql: str
+    """The policy; empty where there is none."""
+    version: str
+    """Digest of everything but the rows read that decides its rows: its policy and declaration, and those it reads."""
+
+
+def recipes() -> dict[Place, Recipe]:
+    """Return the recipe of every table by its place, each after what it reads."""
+    made: dict[Place, Recipe] = {}
+    for declared in EVIDENCE:
+        version = _digest(declared, {"format": str(FORMAT_VERSION)})
+        made["evidence", declared.name] = Recipe(declared, ("evidence", declared.name), (), "", version)
+    files = policy_files()
+    with closing(duckdb.connect()) as parser:
+        for name, path in files.items():
+            sql = path.read_text(encoding="utf-8")
+            reads = tuple(sorted({_place(read, files) for read in _tables_of(sql, parser)}))
+            version = _digest(table(name), _contents(path) | {"/".join(read): made[read].version for read in reads})
+            made["warehouse", name] = Recipe(table(name), ("warehouse", name), reads, sql, version)
+    noted: Place = ("warehouse", META.name)
+    made[noted] = Recipe(META, noted, (("evidence", SNAPSHOTS.name),), "", policy_digest())
+    return made
+
+
+def _place(read: str, files: Mapping[str, Path]) -> Place:
+    name = read.removeprefix("parts_")
+    return ("evidence", name) if name != read or name not in files else ("warehouse", name)
+
+
+def _tables_of(sql: str, parser: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    """Yield the declared tables (``runs``) and parts (``parts_runs``) that a SELECT names."""
+    [[tree]] = parser.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+    for name in _base_tables(json.loads(tree)):
+        try:
+            table(name.removeprefix("parts_"))
+        except KeyError:
+            continue  # a name of the query's own
+        yield name
+
+
+def _base_tables(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if node.get("type") == "BASE_TABLE":
+            yield node["table_name"]
+        node = list(node.values())
+    if isinstance(node, list):
+        for item in node:
+            yield from _base_tables(item)
+
+
+def _contents(path: Path) -> dict[str, str]:
+    """Return the digests of a policy file and of the files that it reads: those in the folder named after its table."""
+    beside = warehouse_folder() / path.stem.partition("_")[2]
+    return {file.name: sha256_of(file.read_bytes()) for file in (path, *sorted(beside.glob("*.csv")))}
+
+
+def _digest(declared: Table, parts: Mapping[str, str]) -> str:
+    return sha256_of(canonical_text({"declaration": list(declaration(declared)), "made_of": dict(parts)}))
