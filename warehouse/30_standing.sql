@@ -1,7 +1,34 @@
--- Standing, ranking-v1 and evidence-v1.
+-- Standing, ranking-v1 and evidence-v2.
 -- A run is eligible when it passed and has a primary latency; otherwise it keeps the codes of what is amiss.
--- Its evidence is reproducible when the source is available, all its digests resolve, the commit is known and its log
+-- Its evidence is replicated when controlled reruns by two verifiers (another host and another GPU) on one product
+-- passed and agree: their 95 % intervals overlap or their medians lie within 10 %. It is verified when one passed. Else
+-- it is reproducible when the source is available, all its digests resolve, the commit is known and its log
 -- is kept; else it is reported, whatever anybody claims.
+WITH controlled AS ( -- what each passed rerun is evidence for: the run that it repeats, and itself
+    SELECT
+        unnest([target_run_digest, run_digest]) AS evidence_for,
+        rerun.*,
+        implementation_digest,
+        workload_digest,
+        hardware
+    FROM reruns AS rerun
+    JOIN parts_runs USING (run_digest)
+    WHERE passed
+),
+
+replicated AS (
+    SELECT DISTINCT one.evidence_for AS run_digest
+    FROM controlled AS one
+    JOIN controlled AS other USING (implementation_digest, workload_digest, hardware)
+    WHERE
+        one.host_identity != other.host_identity
+        AND one.gpu_identity != other.gpu_identity
+        AND (
+            (one.low_ns <= other.high_ns AND other.low_ns <= one.high_ns)
+            OR greatest(one.median_ns, other.median_ns) <= 1.1 * least(one.median_ns, other.median_ns)
+        )
+)
+
 SELECT
     run.run_digest,
     list_sort(list_filter([
@@ -10,6 +37,8 @@ SELECT
     ], lambda reason: reason IS NOT NULL)) AS reasons,
     len(reasons) = 0 AS eligible,
     CASE
+        WHEN run.run_digest IN (SELECT run_digest FROM replicated) THEN 'replicated'
+        WHEN run.run_digest IN (SELECT evidence_for FROM controlled) THEN 'verified'
         WHEN
             implementation.source_available
             AND implementation.first_revision IS NOT NULL

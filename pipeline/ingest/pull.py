@@ -25,6 +25,7 @@ from pipeline.ingest.state import HeldRow, State
 from pipeline.manifests import canonical_text, sha256_of
 from pipeline.normalize.adapter import Adapter
 from pipeline.normalize.flashinfer_bench import FlashInferBench
+from pipeline.rerun.results import KernelhouseRerun, RerunSource
 from pipeline.sources.directory import DirectorySource, sample_source
 from pipeline.sources.listing import Kind, Progress, Source
 from pipeline.store import database
@@ -37,12 +38,23 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _URL = re.compile(r"https://[^\s/]+/?\S*")
 
 
+_ADAPTERS: tuple[type[FlashInferBench] | type[KernelhouseRerun], ...] = (FlashInferBench, KernelhouseRerun)
+
+
 def _quiet(stage: str, done: int, total: int | None) -> None:
     """Report no progress."""
 
 
-def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _quiet) -> IngestReport:
+def ingest(
+    data: DataDirectory, request: IngestRequest, progress: Progress = _quiet, *, source: Source | None = None
+) -> IngestReport:
     """Pull a source into a data directory and publish the warehouse.
+
+    Args:
+        data: the data directory.
+        request: what to pull and how.
+        progress: told how far it is.
+        source: pulled in place of the one that the request names.
 
     Raises:
         UsageError: the request does not make sense.
@@ -50,9 +62,9 @@ def ingest(data: DataDirectory, request: IngestRequest, progress: Progress = _qu
         DataDirectoryError: the data directory cannot be used.
     """
     started = time.monotonic()
-    source = open_source(request)
+    source = source or open_source(request)
     if request.dry_run:
-        return _dry_run(data, source, FlashInferBench(), progress, started)
+        return _dry_run(data, source, adapter_of(source), progress, started)
     with explained(data):
         pulled = None
         if request.source is not None or not request.rebuild:
@@ -75,7 +87,7 @@ def take(data: DataDirectory, source: Source, progress: Progress = _quiet) -> Sn
     blobs = BlobStore(data.blobs)
     blobs.remove_temporaries()
     remove_leftovers(data)
-    pull = source.pull(blobs, FlashInferBench(), progress)
+    pull = source.pull(blobs, adapter_of(source), progress)
     blobs.sync()
     return record_snapshot(data, pull, read_snapshots(data), datetime.now(UTC))
 
@@ -93,7 +105,7 @@ def replay(data: DataDirectory, progress: Progress = _quiet, *, of: str | None =
     if not snapshots:
         raise UsageError(f"{data.root} holds no snapshot: ingest a source first")
     snapshot = next((known for known in snapshots if known.snapshot_id == of), snapshots[-1])
-    replayed = replay_missing(data, BlobStore(data.blobs), FlashInferBench(), progress, wanted=snapshot)
+    replayed = replay_missing(data, BlobStore(data.blobs), progress, wanted=snapshot)
     return _report(data, snapshot, replayed, started=started)
 
 
@@ -119,6 +131,23 @@ def open_source(request: IngestRequest) -> Source:
     )
 
 
+def new_adapter(name: str) -> Adapter:
+    """Return the reader of the documents of a snapshot, by the name that its record has.
+
+    Raises:
+        DataDirectoryError: this program knows no such reader.
+    """
+    for kind in _ADAPTERS:
+        if kind.name == name:
+            return kind()
+    raise DataDirectoryError(f"a snapshot was read by {name!r}, which this kernelhouse does not know: upgrade it")
+
+
+def adapter_of(source: Source) -> Adapter:
+    """Return the reader of the documents of a source."""
+    return KernelhouseRerun() if isinstance(source, RerunSource) else FlashInferBench()
+
+
 @contextmanager
 def explained(data: DataDirectory) -> Iterator[None]:
     """Turn what the file system refuses into a sentence: it is no fault of the source or of the program."""
@@ -130,14 +159,17 @@ def explained(data: DataDirectory) -> Iterator[None]:
 
 
 def replay_missing(
-    data: DataDirectory, blobs: BlobStore, adapter: Adapter, progress: Progress, *, wanted: Snapshot | None = None
+    data: DataDirectory, blobs: BlobStore, progress: Progress, *, wanted: Snapshot | None = None
 ) -> Replay | None:
     """Ingest every snapshot that has no commit, in sequence; return the replay of the wanted one, if any."""
     snapshots = read_snapshots(data)
+    adapters: dict[str, Adapter] = {}
     done = committed(data, snapshots)
     remove_uncommitted(data, [commit for _, commit in done])
     found = None
     for snapshot in snapshots[len(done) :]:
+        name = snapshot.pull.adapter
+        adapter = adapters[name] if name in adapters else adapters.setdefault(name, new_adapter(name))
         replay = Replay(snapshot, State(data, done), blobs, adapter)
         replay.run(progress)
         commit = replay.commit(data)
@@ -206,7 +238,7 @@ def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Pr
         blobs = BlobStore(data.blobs, scratch=scratch.blobs)
         pull = source.pull(blobs, adapter, progress)
         snapshot = record_snapshot(scratch, pull, read_snapshots(scratch), datetime.now(UTC))
-        replay = replay_missing(scratch, blobs, adapter, progress, wanted=snapshot)
+        replay = replay_missing(scratch, blobs, progress, wanted=snapshot)
         return _report(scratch, snapshot, replay, started=started, dry_run=True)
 
 

@@ -291,10 +291,16 @@ class Replay:
         add("observations", rows.observation_row(read, path, blob, snapshot_id))
         if (log := rows.log_artifact_row(read, blob, self.adapter.license, snapshot)) is not None:
             add("artifacts", log)
+        if read.rerun is not None:
+            samples = rows.samples_artifact_row(read, read.rerun, blob, self.adapter.license, snapshot)
+            if samples is not None:
+                add("artifacts", samples)
         if read.run.digest not in self._seen_runs:
             self._seen_runs.add(read.run.digest)
             add("runs", rows.run_row(read, snapshot))
             self.collector.extend("measurements", rows.measurement_rows(read))
+            if read.rerun is not None:
+                add("reruns", rows.rerun_row(read, read.rerun, snapshot))
         self.collector.note_drift(path, read.drift)
 
     def _read_workloads(self, batch: Sequence[Record], path: str, blob: str) -> set[str]:

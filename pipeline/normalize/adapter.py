@@ -7,10 +7,10 @@ as outcomes, so that an adapter is free to work through a batch in columns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pipeline.manifests import BenchmarkProtocol, BenchmarkRun, ExecutionEnvironment
 from pipeline.normalize.implementation import NormalizedSolution
@@ -62,6 +62,28 @@ class ReadWorkload:
 
 
 @dataclass(frozen=True, slots=True)
+class Rerun:
+    """What makes a run a controlled rerun: who ran which job, and what it says of the run that it repeats."""
+
+    job_digest: str
+    target_run_digest: str | None
+    """The run that it repeats; None where nothing was reported before."""
+    verdict: str | None
+    reasons: tuple[str, ...]
+    ratio: float | None
+    host_identity: str | None
+    gpu_identity: str | None
+    median_ns: float | None
+    low_ns: float | None
+    high_ns: float | None
+    isolation: Mapping[str, str]
+    telemetry: Mapping[str, Any]
+    samples_digest: str | None
+    """SHA-256 of the canonical text of the raw samples, which lie at ``/measurement/samples_ns`` of the record."""
+    samples_size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadRun:
     """A record that gives a run."""
 
@@ -81,6 +103,9 @@ class ReadRun:
     error_not_finite: bool
     legacy_forms: tuple[str, ...]
     drift: Counter[str] = field(default_factory=Counter)
+    log_pointer: str = "/evaluation/log"
+    """JSON pointer to the log inside the record."""
+    rerun: Rerun | None = None
 
 
 class Catalog(Protocol):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from pipeline.errors import UsageError
 from pipeline.normalize.run import STATUSES
 from pipeline.rerun.runner import PROTOCOL, PROTOCOL_VERSION, SAMPLES
 from pipeline.rerun.runner.job import Job
@@ -51,3 +54,17 @@ def trace_line(job: Job, result: dict[str, Any]) -> str | None:
         "evaluation": evaluation,
     }
     return json.dumps(line, ensure_ascii=False)
+
+
+def write_traces(results: Sequence[tuple[Job, dict[str, Any]]], target: Path) -> int:
+    """Write results as a file of trace lines, in the order of their times; return how many there are.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    timed = sorted((result["observed_at"], line) for job, result in results if (line := trace_line(job, result)))
+    try:
+        target.write_text("".join(f"{line}\n" for _, line in timed), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written ({error.strerror}): name another file with --traces") from error
+    return len(timed)

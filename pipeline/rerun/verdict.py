@@ -35,7 +35,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict with its reasons; the ratio is the rerun's latency over the reported one, where both can be compared."""
+    """A verdict with its reasons; the ratio is the rerun's latency over the reported one, where they compare."""
 
     verdict: Verdict
     reasons: tuple[str, ...]
@@ -61,7 +61,8 @@ def judge(
         verdict = Verdict.INCORRECT if status.startswith("incorrect_") else Verdict.FAILED
         return Judgement(verdict, (cause or status.upper(),))
     if rerun.product != target.product:
-        return Judgement(Verdict.CORRECT_OTHER_HARDWARE, (f"measured on {rerun.product}, reported on {target.product}",))
+        reason = f"measured on {rerun.product}, reported on {target.product}"
+        return Judgement(Verdict.CORRECT_OTHER_HARDWARE, (reason,))
     if rerun.latency_ns is None or target.latency_ns is None:
         return Judgement(Verdict.FAILED, ("NO_LATENCY_TO_COMPARE",))
     ratio = rerun.latency_ns / target.latency_ns

@@ -14,7 +14,9 @@ def main() -> int:
     """Parse the command line and run the batch."""
     parser = argparse.ArgumentParser(prog="runner", description="Run controlled reruns; needs Python and torch.")
     parser.add_argument("jobs", nargs="+", type=Path, help="job files, or folders of them")
-    parser.add_argument("--out", required=True, type=Path, help="folder for the results; what is there is not run again")
+    parser.add_argument(
+        "--out", required=True, type=Path, help="folder for the results; what is there is not run again"
+    )
     parser.add_argument("--allow-code", action="store_true", help="run the code in the jobs: it is untrusted")
     parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
     parser.add_argument("--tensors", type=Path, help="folder of the trace set that holds the tensor files")

@@ -26,7 +26,7 @@ _WATCHED: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (sys, ("settrace", "setprofile", "addaudithook")),
     (
         torch,
-        ("empty", "empty_like", "zeros", "ones", "full", "equal", "allclose", "clone", "frombuffer", "float64", "uint8"),
+        ("empty", "empty_like", "zeros", "ones", "full", "equal", "allclose", "clone", "frombuffer", "uint8"),
     ),
     (
         torch.Tensor,

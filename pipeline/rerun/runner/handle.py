@@ -21,7 +21,7 @@ LAUNCH = (
     "import sys, importlib; sys.path.insert(0, sys.argv.pop(1)); "
     "main = importlib.import_module(sys.argv.pop(1)).main; sys.path.pop(0); main()"
 )
-"""Starts a module of the runner by path, so that the folder may lie anywhere; nothing of it stays importable by name."""
+"""Starts a module of the runner by path, so that the folder may lie anywhere; its neighbours cannot be imported."""
 
 _PASSED = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CC", "CXX", "LANG")
 _GRACE_SECONDS = 5.0

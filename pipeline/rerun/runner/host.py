@@ -35,7 +35,7 @@ def query(fields: str) -> dict[str, str]:
 
 
 def telemetry(device: str) -> dict[str, str]:
-    """Return clocks, temperature, power and use of the GPU as they are now, in nvidia-smi's units (MHz, C, W, %, MiB)."""
+    """Return clocks, temperature, power and use of the GPU as they are now (MHz, degrees C, W, %, MiB)."""
     return query(_MOVING) if device == "cuda" else {}
 
 

@@ -131,6 +131,7 @@ class Judge:
         self._random = random.Random(self._secret)  # noqa: S311 - seeded by the secret, so that a run can be retold
         self._workers: list[WorkerHandle] = []
         self._checked = 0
+        self._entry_file, self._symbol, self._language = "", "", ""
         self.found = Findings()
 
     def run(self) -> dict[str, Any]:
@@ -257,9 +258,7 @@ class Judge:
         """Have the reference compute what is right, then end it: its memory is gone before the solution runs."""
         deadline = time.monotonic() + self._limits["run_seconds"]
         try:
-            reference.ask(
-                "load", deadline, language="python", entry_file="main.py", symbol="run"
-            )
+            reference.ask("load", deadline, language="python", entry_file="main.py", symbol="run")
             for problem in problems:
                 try:
                     self._expect_one(reference, problem, deadline, upcast=True)
@@ -323,7 +322,7 @@ class Judge:
 
     def _is_random(self, spec: TensorSpec) -> bool:
         described = self._workload.get("inputs", {}).get(spec.name) or {}
-        return described.get("type", "random") != "safetensors"
+        return bool(described.get("type", "random") != "safetensors")
 
     def _make_problem(self, axes: Mapping[str, int], sets: int) -> Problem:
         arguments = bind_arguments(self._definition, self._workload, axes)
@@ -337,9 +336,7 @@ class Judge:
                 else:
                     described = self._workload["inputs"][spec.name]
                     path = str(described.get("path", ""))
-                    made.append(
-                        load_tensor(spec, self._tensors, described, self._document["tensor_files"].get(path))
-                    )
+                    made.append(load_tensor(spec, self._tensors, described, self._document["tensor_files"].get(path)))
             contents.append(made)
         return Problem(arguments, contents, [])
 
@@ -359,7 +356,13 @@ class Judge:
         return self._make_problem(axes, 1)
 
     def _share(
-        self, worker: WorkerHandle, problem: Problem, outputs: list[TensorSpec], deadline: float, *, upcast: bool = False
+        self,
+        worker: WorkerHandle,
+        problem: Problem,
+        outputs: list[TensorSpec],
+        deadline: float,
+        *,
+        upcast: bool = False,
     ) -> None:
         """Lay the contents of a problem into shared memory and have the worker take them."""
         arguments = problem.arguments
@@ -458,7 +461,12 @@ class Judge:
         return tolerance_for(DTYPES[spec.dtype], self._workload)
 
     def _note(self, found: Comparison) -> None:
-        worst = self.found.correctness or {"max_absolute_error": 0.0, "max_relative_error": 0.0, "matched_ratio": 1.0, "checked": 0}
+        worst = self.found.correctness or {
+            "max_absolute_error": 0.0,
+            "max_relative_error": 0.0,
+            "matched_ratio": 1.0,
+            "checked": 0,
+        }
         self.found.correctness = {
             "max_absolute_error": max(worst["max_absolute_error"], found.max_absolute),
             "max_relative_error": max(worst["max_relative_error"], found.max_relative),
@@ -489,7 +497,8 @@ class Judge:
         self._check_integrity(worker)
         size = sum(spec.nbytes for spec in (*problem.arguments.inputs, *problem.arguments.outputs))
         wanted = max(3, min(CHECKED_SAMPLES, MAX_CHECKED_BYTES // max(1, size)))
-        samples, checked = [], []
+        samples: list[int] = []
+        checked: list[int] = []
         for index in range(SAMPLES):
             elapsed, content = self._one_call(worker, problem)
             if elapsed is None or elapsed <= 0:
@@ -500,7 +509,8 @@ class Judge:
                 checked.append(index)
         self._check_integrity(worker)
         summary = summarize(samples)
-        wall = self._wall(worker, problem, summary["median"])
+        median = float(python_statistics.median(samples))
+        wall = self._wall(worker, problem, median)
         profiler = self._profiler(worker, problem)
         self._check_integrity(worker)
         self.found.measurement = {
@@ -512,7 +522,6 @@ class Judge:
             "flush_bytes": FLUSH_BYTES,
             "warmup_calls": WARMUP_CALLS,
         }
-        median = float(summary["median"])
         for name, value, (factor, slack) in (
             ("profiler", profiler["busy_ns"], PROFILER_BAND),
             ("wall clock", wall["call_ns"], WALL_BAND),
@@ -520,12 +529,13 @@ class Judge:
             if value > median * factor + slack:
                 raise Violation("TIMERS_DISAGREE", f"events say {median:.0f} ns and the {name} {value:.0f} ns a call")
 
-    def _wall(self, worker: WorkerHandle, problem: Problem, median: Any) -> dict[str, float]:
+    def _wall(self, worker: WorkerHandle, problem: Problem, median: float) -> dict[str, float]:
         """Time long blocks by the judge's own clock: with calls, and with flushes alone; the difference is a call."""
         clock = time.perf_counter_ns
         flush_ns = FLUSH_BYTES / 3000 * 1000
-        count = int(min(1000, max(20, BLOCK_SECONDS * 1e9 / (float(median) + flush_ns))))
-        full, empty = [], []
+        count = int(min(1000, max(20, BLOCK_SECONDS * 1e9 / (median + flush_ns))))
+        full: list[int] = []
+        empty: list[int] = []
         for _ in range(BLOCK_ROUNDS):
             for call, times in ((True, full), (False, empty)):
                 start = clock()

@@ -84,7 +84,7 @@ def _only_scratch_writable(libc: ctypes.CDLL, scratch: Path) -> bool:
     """Make every mount read-only but the scratch folder and /proc, where CUDA must name its threads."""
     if libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None) != 0:
         return False
-    closed = [place for place in _CLOSED_IN_PROC if os.path.exists(place)]
+    closed = [place for place in _CLOSED_IN_PROC if Path(place).exists()]
     for place in (str(scratch), *closed):
         if libc.mount(os.fsencode(place), os.fsencode(place), None, _MS_BIND, None) != 0:
             return False
@@ -132,7 +132,7 @@ def watch(scratch: Path, report: Callable[[str, str], None]) -> None:
         if not isinstance(path, path_types):
             return
         place = realpath(fsdecode(path))
-        if place == inside or place.startswith(inside + "/") or place.startswith("/proc/self/"):
+        if place == inside or place.startswith((inside + "/", "/proc/self/")):
             return
         if place.startswith(f"/proc/{os.getpid()}/") or (place.startswith("/dev/") and not _in_memory_disk(place)):
             return

@@ -48,12 +48,12 @@ class TensorSpec:
         elements = 1
         for size in self.shape:
             elements *= size
-        return elements * DTYPES[self.dtype].itemsize
+        return int(elements * DTYPES[self.dtype].itemsize)
 
     @property
     def is_float(self) -> bool:
         """Its elements are floating-point numbers."""
-        return DTYPES[self.dtype].is_floating_point
+        return bool(DTYPES[self.dtype].is_floating_point)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,9 @@ _SAFETENSORS = {
 }  # fmt: skip
 
 
-def load_tensor(spec: TensorSpec, folder: Path | None, described: Mapping[str, Any], sha256: str | None) -> torch.Tensor:
+def load_tensor(
+    spec: TensorSpec, folder: Path | None, described: Mapping[str, Any], sha256: str | None
+) -> torch.Tensor:
     """Return an input out of a safetensors file (header length, JSON header, data; little-endian).
 
     Raises:

@@ -151,9 +151,7 @@ class Worker:
         self._slots = [[self._clone(t) for t in content] for content in self._contents]
         self._declared = outputs
         if self._config["destination_passing"]:
-            self._outputs = [
-                self._empty(spec.shape, dtype=DTYPES[spec.dtype], device=self._device) for spec in outputs
-            ]
+            self._outputs = [self._empty(spec.shape, dtype=DTYPES[spec.dtype], device=self._device) for spec in outputs]
         returned = [TensorSpec(r["name"], r["dtype"], tuple(r["shape"])) for r in message["returned"]]
         self._returned = Region(self._config["output_descriptor"], returned)
         self._wait()
@@ -271,7 +269,7 @@ class Worker:
         return {"ok": True, "outputs": described}
 
     def _profiled(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Return every activity of the device while calling, each call alone after a flush: name, stream, start, end."""
+        """Return every activity of the device (name, stream, start, end) over calls, each alone after a flush."""
         self._fill_slots()
         with self._profile(activities=[self._activity.CUDA]) as profile:
             for index in range(message["count"]):
@@ -312,7 +310,8 @@ def _failure(error: BaseException) -> dict[str, Any]:
     cause = getattr(error, "cause", None) if isinstance(error, BuildFailed) else None
     if cause is None and isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         cause = "MEMORY_LIMIT"
-    return {"ok": False, "cause": cause or "RUNTIME_ERROR", "error": f"{type(error).__name__}: {error}"[:2000], "trace": text}
+    said = f"{type(error).__name__}: {error}"[:2000]
+    return {"ok": False, "cause": cause or "RUNTIME_ERROR", "error": said, "trace": text}
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int]:
