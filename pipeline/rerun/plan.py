@@ -140,7 +140,9 @@ def _selected(connection: DuckDBPyConnection, selection: Selection) -> Iterator[
     if selection.records:
         conditions.append("run.run_digest IN (SELECT run_digest FROM current_records WHERE profile = 'source_native')")
     if selection.sql is not None:
-        conditions.append(f"run.run_digest IN (SELECT run_digest FROM ({selection.sql.rstrip().rstrip(';')}))")
+        conditions.append(
+            f"run.run_digest IN (SELECT chosen.run_digest FROM ({selection.sql.rstrip().rstrip(';')}) AS chosen)"
+        )
     if not conditions:
         raise UsageError("name runs, or choose some with --operation, --solution, --author, --workload or --sql")
     where = " AND ".join(f"({condition})" for condition in conditions)
