@@ -105,7 +105,7 @@ def replay(data: DataDirectory, progress: Progress = _quiet, *, of: str | None =
     if not snapshots:
         raise UsageError(f"{data.root} holds no snapshot: ingest a source first")
     snapshot = next((known for known in snapshots if known.snapshot_id == of), snapshots[-1])
-    replayed = replay_missing(data, BlobStore(data.blobs), progress, wanted=snapshot)
+    replayed = replay_missing(data, BlobStore(data.blobs), FlashInferBench(), progress, wanted=snapshot)
     return _report(data, snapshot, replayed, started=started)
 
 
@@ -159,18 +159,22 @@ def explained(data: DataDirectory) -> Iterator[None]:
 
 
 def replay_missing(
-    data: DataDirectory, blobs: BlobStore, progress: Progress, *, wanted: Snapshot | None = None
+    data: DataDirectory, blobs: BlobStore, adapter: Adapter, progress: Progress, *, wanted: Snapshot | None = None
 ) -> Replay | None:
-    """Ingest every snapshot that has no commit, in sequence; return the replay of the wanted one, if any."""
+    """Ingest every snapshot that has no commit, in sequence; return the replay of the wanted one, if any.
+
+    ``adapter`` reads the snapshots of its own name, a fresh one those of another.
+    """
     snapshots = read_snapshots(data)
-    adapters: dict[str, Adapter] = {}
+    adapters = {adapter.name: adapter}
     done = committed(data, snapshots)
     remove_uncommitted(data, [commit for _, commit in done])
     found = None
     for snapshot in snapshots[len(done) :]:
         name = snapshot.pull.adapter
-        adapter = adapters[name] if name in adapters else adapters.setdefault(name, new_adapter(name))
-        replay = Replay(snapshot, State(data, done), blobs, adapter)
+        if name not in adapters:
+            adapters[name] = new_adapter(name)
+        replay = Replay(snapshot, State(data, done), blobs, adapters[name])
         replay.run(progress)
         commit = replay.commit(data)
         write_commit(data, commit, snapshot)
@@ -238,7 +242,7 @@ def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Pr
         blobs = BlobStore(data.blobs, scratch=scratch.blobs)
         pull = source.pull(blobs, adapter, progress)
         snapshot = record_snapshot(scratch, pull, read_snapshots(scratch), datetime.now(UTC))
-        replay = replay_missing(scratch, blobs, progress, wanted=snapshot)
+        replay = replay_missing(scratch, blobs, adapter, progress, wanted=snapshot)
         return _report(scratch, snapshot, replay, started=started, dry_run=True)
 
 
