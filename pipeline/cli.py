@@ -69,6 +69,9 @@ class CommandLine(WithExample, click.Group):
             status = 0
         except click.exceptions.Exit as end:
             status = end.exit_code
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            status = error.exit_code
         except click.ClickException as error:
             status = _complain(_usage(error), error.exit_code)
         except KernelhouseError as error:
@@ -238,17 +241,23 @@ def main(context: click.Context) -> None:
 @main.command(
     cls=WithExample,
     example=[
+        "kernelhouse ingest hub:flashinfer-ai/flashinfer-trace",
         "kernelhouse ingest ./flashinfer-trace \\",
         "  --repository https://huggingface.co/datasets/flashinfer-ai/flashinfer-trace \\",
         "  --revision da915083d4c7c5e61aa3005e3d17ae488e0fc71c",
     ],
 )
 @click.argument("source", required=False)
-@click.option("--revision", metavar="SHA", help="Commit of the trace set that SOURCE holds (40 hex digits).")
+@click.option("--revision", metavar="SHA", help="Commit that SOURCE holds, or to pull from the Hub (40 hex digits).")
 @click.option("--repository", metavar="URL", help="URL of the trace set that SOURCE holds (https).")
 @click.option("--author", "authors", metavar="NAME", multiple=True, help="Only this author folder; repeatable.")
 @click.option("--dry-run", is_flag=True, help="Read and report, change nothing.")
 @click.option("--rebuild", is_flag=True, help="Derive everything again from blobs and snapshots.")
+@click.option("--endpoint", metavar="URL", help="Address of the Hub  [default: $HF_ENDPOINT, else the public one]")
+@click.option("--allow-host", "allow_hosts", metavar="HOST", multiple=True, help="Host for plain http; repeatable.")
+@click.option("--jobs", metavar="N", type=click.IntRange(1, 64), default=8, show_default=True, help="Fetch N at once.")
+@click.option("--wait", is_flag=True, help="Wait while another ingest writes to the data directory.")
+@click.option("--accept-shrink", is_flag=True, help="Take a pull that lost over a fifth of its source's records.")
 @shared_options
 @click.pass_obj
 def ingest(
@@ -259,11 +268,19 @@ def ingest(
     authors: tuple[str, ...],
     dry_run: bool,
     rebuild: bool,
+    endpoint: str | None,
+    allow_hosts: tuple[str, ...],
+    jobs: int,
+    wait: bool,
+    accept_shrink: bool,
 ) -> None:
     """Fetch, normalize, store and derive; print a report.
 
-    SOURCE is `sample` (bundled, works offline; the default) or a directory in the upstream layout. With --rebuild
-    and no SOURCE nothing is fetched: the snapshots that are there are replayed.
+    SOURCE is `sample` (bundled, works offline; the default), a directory in the upstream layout, or `hub:OWNER/NAME`,
+    a dataset of the Hugging Face Hub: the head of its main branch, or --revision. $HF_TOKEN is sent to the Hub alone.
+    With --rebuild and no SOURCE nothing is fetched: the snapshots that are there are replayed.
+
+    Exit status 1: nothing was changed, because the pull shrank; see --accept-shrink.
 
     JSON: {schema_version, report: {snapshot_id, sequence, source, files, records, added, already_known,
     duplicates, quarantined, quarantine_reasons, ..., published, seconds}}.
@@ -274,11 +291,59 @@ def ingest(
     from pipeline.render.progress import progress
 
     request = IngestRequest(
-        source=source, revision=revision, repository=repository, authors=authors, dry_run=dry_run, rebuild=rebuild
+        source=source,
+        revision=revision,
+        repository=repository,
+        authors=authors,
+        dry_run=dry_run,
+        rebuild=rebuild,
+        endpoint=endpoint,
+        allow_hosts=allow_hosts,
+        jobs=jobs,
+        wait=wait,
+        accept_shrink=accept_shrink,
     )
     with progress(session.shows_progress) as report_progress:
         report = run(session.data, request, report_progress)
     session.answer(lambda screen: render(screen, report), report=report)
+
+
+@main.command(
+    cls=WithExample,
+    example=[
+        "kernelhouse changes --fail-on withdrawn --fail-on lost-record",
+        "kernelhouse changes --since 0a1b2c3d --json",
+    ],
+)
+@click.option("--since", metavar="SNAPSHOT", help="Id of the last pull that is left out (8 digits or more).")
+@click.option("--fail-on", "rules", metavar="RULE", multiple=True, help="End with status 1 on RULE; repeatable.")
+@shared_options
+@click.pass_obj
+def changes(session: Session, since: str | None, rules: tuple[str, ...]) -> None:
+    """Show what the last pull changed, or all pulls after a snapshot.
+
+    That is records with another holder, runs added, withdrawn and reinstated, definitions with another document, and
+    what is held back more or no more.
+
+    RULE is one of: withdrawn, lost-record (a holder lost its standing), quarantine (more is held back),
+    definition-changed, operation-changed (a definition means another operation), incomplete (the last pull is).
+
+    JSON: {schema_version, changes: {since, pulls: [...], records: [{cohort_key, cause, run_digest, latency_ns,
+    previous_run_digest, previous_latency_ns, previous_reasons, ...}], runs_added: [{operation, hardware, runs,
+    eligible}], runs_withdrawn, runs_reinstated, definitions, quarantine_added, quarantine_freed}, broken_rules}.
+    """
+    from pipeline.query.changes import RULES, broken
+    from pipeline.query.changes import changes as ask
+    from pipeline.render.changes import render
+
+    for rule in rules:
+        if rule not in RULES:
+            raise UsageError(f"--fail-on {rule} is no rule: there are {', '.join(RULES)}")
+    answer = ask(session.data, since)
+    failed = broken(answer, rules)
+    session.answer(lambda screen: render(screen, answer), changes=answer, broken_rules=failed)
+    if failed:
+        raise CheckFailure("; ".join(failed))
 
 
 @main.command(cls=WithExample, example=["kernelhouse status --json | jq .status.quarantine"])
@@ -355,11 +420,12 @@ def _format_of(out: Path | None) -> str | None:
 
 def _read(file: str) -> str:
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return raw.decode("utf-8")
     except FileNotFoundError:
         raise UsageError(f"there is no file {file}: name the SQL file, or - for stdin") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{file} is not UTF-8 text") from None
+        raise UsageError(f"{'stdin' if file == '-' else file} is not UTF-8 text") from None
 
 
 def _script(session: Session, connection: DuckDBPyConnection, text: str, format_name: str, out: Path | None) -> None:
@@ -459,6 +525,7 @@ def records(session: Session, operation: str | None, profile: str, limit: int | 
 
     JSON: {schema_version, profile, records: [{at, cause, operation, hardware, axes, run_digest, implementation,
     latency_ns, previous_run_digest, previous_latency_ns, improvement, current, cohort_key, policy_version}]}.
+    run_digest is null where a withdrawal or correction leaves a cohort without a record.
     """
     from pipeline.query.records import records as ask
     from pipeline.render.records import render
@@ -466,6 +533,27 @@ def records(session: Session, operation: str | None, profile: str, limit: int | 
     with session.warehouse() as connection:
         events = ask(connection, operation, profile=profile, limit=limit)
     session.answer(lambda screen: render(screen, events), profile=profile, records=events)
+
+
+@main.command(cls=WithExample, example=["kernelhouse floors --json | jq '.floors.families[] | select(.below > 0)'"])
+@shared_options
+@click.pass_obj
+def floors(session: Session) -> None:
+    """Compare both floor models with what is measured.
+
+    One line a model and family of operations: eligible runs, how many are faster than their floor, median and
+    minimum ratio of latency to floor. Then every run that is faster than a floor.
+
+    JSON: {schema_version, floors: {families: [{model, family, runs, workloads, without_floor, below,
+    baseline_below, median_ratio, minimum_ratio}], runs_below: [{model, run_digest, operation, hardware, axes, role,
+    latency_ns, floor_ns, ratio, flagged}]}}.
+    """
+    from pipeline.query.floors import floors as ask
+    from pipeline.render.floors import render
+
+    with session.warehouse() as connection:
+        answer = ask(connection)
+    session.answer(lambda screen: render(screen, answer), floors=answer)
 
 
 @main.command(cls=WithExample, example=["kernelhouse show gemm_nvfp4_n4096_k4096", "kernelhouse show 83c9b6e7 --json"])
@@ -535,7 +623,7 @@ def digest(session: Session, file: str) -> None:
 def verify(session: Session) -> None:
     """Recompute what is stored, and check it.
 
-    That is digests, keys, references, files, accounting and ranks.
+    That is digests, keys, references, files, accounting, floors and ranks; every table is derived again and compared.
 
     Prints one line a check and exits with 1 where one fails, naming the file or row.
 

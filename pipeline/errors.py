@@ -27,6 +27,10 @@ class DataDirectoryError(KernelhouseError):
     """The data directory cannot be used: no warehouse yet, a newer format, a damaged part."""
 
 
+class CorrectionError(KernelhouseError):
+    """The reviewed corrections cannot be applied: a malformed entry, an unknown run. Nothing was changed."""
+
+
 class CheckFailure(KernelhouseError):
     """A check ran and found something wrong: exit status 1."""
 

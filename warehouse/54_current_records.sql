@@ -1,9 +1,9 @@
--- Current records, by the policy of each profile (ranking-v1): the holder is the run of the last event, which a record
--- band may leave a little slower than the fastest; the floor is the one that the profile shows.
+-- Current records, history-v1: the holder is the run of the last event, which a record band may leave a little slower
+-- than the fastest; a cohort whose last event leaves it without a holder has none. The floor is the profile's.
 WITH holders AS (
     SELECT profile, cohort_key, run_digest, latency_ns, "at" AS held_since
     FROM record_history
-    QUALIFY latency_ns = min(latency_ns) OVER (PARTITION BY profile, cohort_key)
+    QUALIFY position = max(position) OVER (PARTITION BY profile, cohort_key)
 )
 
 SELECT

@@ -17,10 +17,11 @@ def main() -> int:
     settings = Settings.from_environment()
     job = build_defs(settings=settings).resolve_job_def(INGEST)
     with dg.DagsterInstance.get() as instance:
-        instance.add_dynamic_partitions(str(REVISIONS.name), [settings.partition])
+        partition = settings.head()
+        instance.add_dynamic_partitions(str(REVISIONS.name), [partition])
         result = job.execute_in_process(
             instance=instance,
-            partition_key=settings.partition,
+            partition_key=partition,
             run_config=dg.RunConfig(
                 ops={"snapshot": settings.pull}, loggers={"console": {"config": {"log_level": "WARNING"}}}
             ),

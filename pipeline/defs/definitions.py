@@ -1,6 +1,6 @@
 """The definitions that Dagster loads: ``dagster dev -m pipeline.defs.definitions``.
 
-Everything is put together here, and here alone. Sensors of a source join as schedules do.
+Everything is put together here, and here alone.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pipeline.defs.checks import table_checks
 from pipeline.defs.jobs import jobs
 from pipeline.defs.resources import DataResource
 from pipeline.defs.schedules import daily_ingest
+from pipeline.defs.sensors import new_revision
 from pipeline.defs.settings import Settings
 from pipeline.query.promises import promises
 from pipeline.store.lineage import recipes
@@ -41,6 +42,7 @@ def build_defs(overrides: Mapping[str, object] | None = None, *, settings: Setti
         ],
         jobs=jobs(),
         schedules=[daily_ingest(settings)],
+        sensors=[new_revision(settings)],
         resources={"data": DataResource(), **(overrides or {})},
     )
 

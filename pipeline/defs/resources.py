@@ -55,7 +55,9 @@ class DataResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # it is 
 class SourceConfig(dg.Config):
     """What to pull; the revision is the partition of the run."""
 
-    source: str = Field(default="sample", min_length=1, description="sample, or the folder of a trace set")
+    source: str = Field(
+        default="sample", min_length=1, description="sample, the folder of a trace set, or hub:OWNER/NAME"
+    )
     repository: str | None = Field(default=None, description="https URL of the trace set that a folder holds")
     authors: list[str] = Field(default=[], description="Author folders to limit solutions and traces to; empty: all")
 

@@ -20,8 +20,8 @@ def daily_ingest(settings: Settings) -> dg.ScheduleDefinition:
     )
     def schedule(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
         """Ask for one run of the configured pull."""
-        context.instance.add_dynamic_partitions(str(REVISIONS.name), [settings.partition])
-        config = dg.RunConfig(ops={"snapshot": settings.pull})
-        return dg.RunRequest(partition_key=settings.partition, run_config=config)
+        partition = settings.head()
+        context.instance.add_dynamic_partitions(str(REVISIONS.name), [partition])
+        return dg.RunRequest(partition_key=partition, run_config=dg.RunConfig(ops={"snapshot": settings.pull}))
 
     return schedule

@@ -1,4 +1,4 @@
-"""Settings of a deployment: what its schedule pulls and when, and how often a step is tried again.
+"""Settings of a deployment: what its schedule and sensor pull and when, and how often a step is tried again.
 
 They are read when the definitions are loaded, not at import.
 """
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from pipeline.defs.partitions import key_of
 from pipeline.defs.resources import SourceConfig
 from pipeline.ingest import IngestRequest
+from pipeline.sources.hub import PREFIX, latest_revision, open_client, repository_of
 
 
 class Settings(BaseModel):
@@ -45,7 +46,18 @@ class Settings(BaseModel):
         """The retries of a step that writes: each takes up what was interrupted."""
         return dg.RetryPolicy(max_retries=self.retries, delay=self.retry_seconds, backoff=dg.Backoff.EXPONENTIAL)
 
+    def head(self) -> str:
+        """Return the partition of a pull made now: of a dataset of the Hub its newest commit, for one request.
+
+        Raises:
+            UsageError: the source or the endpoint makes no sense.
+            SourceError: the Hub does not tell.
+        """
+        if self.revision is not None or not self.source.startswith(PREFIX):
+            return self.partition
+        return latest_revision(open_client(os.environ), repository_of(self.source))
+
     @property
     def partition(self) -> str:
-        """The partition of the pull."""
+        """The partition of the pull, as far as the settings tell."""
         return key_of(IngestRequest(source=self.source, revision=self.revision, repository=self.repository))

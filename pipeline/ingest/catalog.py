@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from pipeline.ingest.state import State
 from pipeline.normalize.workload import Operation
@@ -19,6 +19,7 @@ class Catalog:
         self._definitions: dict[str, str] = {}
         self._solutions: dict[str, tuple[str, int]] = {}
         self._operations: dict[str, Operation] = {}
+        self._certain: dict[Kind, Collection[str]] = {}
         self.ever: set[str] = set()
         """Implementations that any name of this trace set was ever bound to."""
 
@@ -55,10 +56,21 @@ class Catalog:
         self._solutions[name] = (implementation_digest, sequence)
         return bound != implementation_digest
 
+    def trust_only(self, kind: Kind, names: Collection[str]) -> None:
+        """Know no other names of a kind for now: what they mean may have changed in a file that is missing."""
+        self._certain[kind] = names
+
+    def _is_certain(self, kind: Kind, name: str) -> bool:
+        return kind not in self._certain or name in self._certain[kind]
+
+    def definition(self, name: str) -> str | None:
+        """Return the blob of a definition, by its upstream name."""
+        return self._definitions.get(name)
+
     def operation(self, name: str) -> Operation | None:
         """Return the operation of a definition, by its upstream name."""
         blob = self._definitions.get(name)
-        if blob is None:
+        if blob is None or not self._is_certain(Kind.DEFINITION, name):
             return None
         if blob not in self._operations:
             self._operations[blob] = self._load(blob)
@@ -67,4 +79,4 @@ class Catalog:
     def implementation(self, name: str) -> str | None:
         """Return the digest of a solution's implementation, by its upstream name."""
         bound = self._solutions.get(name)
-        return bound[0] if bound else None
+        return bound[0] if bound and self._is_certain(Kind.SOLUTION, name) else None

@@ -1,11 +1,12 @@
 """``ingest``: pull a source, replay what is not ingested yet, publish.
 
 The steps are functions of their own: :func:`take`, :func:`replay`, :func:`publish`. An orchestrator that calls them
-one after the other leaves the same data directory as :func:`ingest`.
+one after the other, each as the one writer, leaves the same data directory as :func:`ingest`.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -18,21 +19,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pipeline
-from pipeline.errors import DataDirectoryError, SourceError, UsageError
+from pipeline.errors import DataDirectoryError, KernelhouseError, SourceError, UsageError
+from pipeline.ingest.guards import check_shrink
+from pipeline.ingest.presence import REINSTATED, WITHDRAWN
 from pipeline.ingest.replay import Replay
 from pipeline.ingest.report import IngestReport, IngestRequest
 from pipeline.ingest.state import HeldRow, State
+from pipeline.ingest.takedown import take_down
 from pipeline.manifests import canonical_text, sha256_of
 from pipeline.normalize.adapter import Adapter
 from pipeline.normalize.flashinfer_bench import FlashInferBench
 from pipeline.rerun.results import KernelhouseRerun, RerunSource
 from pipeline.sources.directory import DirectorySource, sample_source
+from pipeline.sources.hub import PREFIX, HubSource, open_client, repository_of
 from pipeline.sources.listing import Kind, Progress, Source
 from pipeline.store import database
 from pipeline.store.blobs import BlobStore
+from pipeline.store.corrections import Corrections, read_corrections
 from pipeline.store.layout import FORMAT_VERSION, DataDirectory
+from pipeline.store.lock import writing
 from pipeline.store.parts import Commit, part_files, read_commit, remove_uncommitted, write_commit
 from pipeline.store.snapshots import Snapshot, read_snapshots, record_snapshot, remove_leftovers
+from pipeline.store.tables import CORRECTIONS
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _URL = re.compile(r"https://[^\s/]+/?\S*")
@@ -48,7 +56,7 @@ def _quiet(stage: str, done: int, total: int | None) -> None:
 def ingest(
     data: DataDirectory, request: IngestRequest, progress: Progress = _quiet, *, source: Source | None = None
 ) -> IngestReport:
-    """Pull a source into a data directory and publish the warehouse.
+    """Pull a source into a data directory and publish the warehouse, as its one writer.
 
     Args:
         data: the data directory.
@@ -58,17 +66,32 @@ def ingest(
 
     Raises:
         UsageError: the request does not make sense.
+        CorrectionError: the reviewed corrections cannot be applied.
         SourceError: the source cannot be read.
-        DataDirectoryError: the data directory cannot be used.
+        DataDirectoryError: the data directory cannot be used, or another process writes to it.
+        CheckFailure: the pull has far fewer records than the last one of its source.
     """
     started = time.monotonic()
     source = source or open_source(request)
     if request.dry_run:
-        return _dry_run(data, source, adapter_of(source), progress, started)
-    with explained(data):
+        return _dry_run(data, source, request, progress, started)
+    fresh = not data.root.exists()
+    try:
+        return _ingest(data, source, request, progress, started)
+    except KernelhouseError:
+        if fresh:
+            data.remove_if_empty()
+        raise
+
+
+def _ingest(
+    data: DataDirectory, source: Source, request: IngestRequest, progress: Progress, started: float
+) -> IngestReport:
+    with writing(data, wait=request.wait), explained(data):
+        check_corrections(data, rebuild=request.rebuild)
         pulled = None
         if request.source is not None or not request.rebuild:
-            pulled = take(data, source, progress).snapshot_id
+            pulled = take(data, source, progress, accept_shrink=request.accept_shrink).snapshot_id
         if request.rebuild:
             forget_derived(data)
         report = replay(data, progress, of=pulled)
@@ -76,20 +99,25 @@ def ingest(
     return replace(report, published=published, seconds=_since(started))
 
 
-def take(data: DataDirectory, source: Source, progress: Progress = _quiet) -> Snapshot:
+def take(data: DataDirectory, source: Source, progress: Progress = _quiet, *, accept_shrink: bool = False) -> Snapshot:
     """Pull a source: its files into the blob store, the pull as a snapshot record; the same pull is found again.
 
     Raises:
         SourceError: the source cannot be read.
         DataDirectoryError: the data directory cannot be used.
+        CheckFailure: the pull has far fewer records than the last one of its source.
     """
     data.prepare()
     blobs = BlobStore(data.blobs)
     blobs.remove_temporaries()
     remove_leftovers(data)
-    pull = source.pull(blobs, adapter_of(source), progress)
+    known = read_snapshots(data)
+    adapter = adapter_of(source)
+    pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
     blobs.sync()
-    return record_snapshot(data, pull, read_snapshots(data), datetime.now(UTC))
+    if not accept_shrink:
+        check_shrink(pull, known, [commit for _, commit in committed(data, known)], blobs, adapter)
+    return record_snapshot(data, pull, known, datetime.now(UTC))
 
 
 def replay(data: DataDirectory, progress: Progress = _quiet, *, of: str | None = None) -> IngestReport:
@@ -115,20 +143,26 @@ def open_source(request: IngestRequest) -> Source:
     Raises:
         UsageError: options that do not go with the source, or are malformed.
     """
+    authors = tuple(sorted(set(request.authors)))
     if request.revision is not None and not _COMMIT.fullmatch(request.revision):
-        raise UsageError(f"--revision {request.revision!r} is no commit: give its 40 hex digits")
+        raise UsageError(f"--revision {request.revision!r} is no commit: give its 40 hex digits in lower case")
     if request.repository is not None and not _URL.fullmatch(request.repository):
         raise UsageError(f"--repository {request.repository!r} is no https URL")
     if request.source is None or request.source == "sample":
         if request.revision or request.repository or request.authors:
             raise UsageError("the bundled sample takes no --revision, --repository or --author")
         return sample_source()
+    if request.source.startswith(PREFIX):
+        if request.repository:
+            raise UsageError(f"{request.source} is a repository already: leave out --repository")
+        client = open_client(os.environ, endpoint=request.endpoint, allow_hosts=request.allow_hosts)
+        return HubSource(repository_of(request.source), client, request.revision, authors, request.jobs)
+    if not request.source:
+        raise UsageError("SOURCE is empty: give 'sample', the folder of a trace set, or hub:OWNER/NAME")
     root = Path(request.source).expanduser()
     if not root.exists():
-        raise SourceError(f"no folder {request.source}: give 'sample' or the folder of a trace set")
-    return DirectorySource(
-        root, repository=request.repository, revision=request.revision, authors=tuple(sorted(set(request.authors)))
-    )
+        raise SourceError(f"no folder {request.source}: give 'sample', the folder of a trace set, or hub:OWNER/NAME")
+    return DirectorySource(root, repository=request.repository, revision=request.revision, authors=authors)
 
 
 def new_adapter(name: str) -> Adapter:
@@ -185,20 +219,54 @@ def replay_missing(
 
 
 def publish(data: DataDirectory, progress: Progress = _quiet, *, force: bool = False) -> bool:
-    """Build ``warehouse.duckdb`` where it does not fit the commits and the policy, or by force; tell whether."""
-    commits = [commit for _, commit in committed(data, read_snapshots(data))]
-    build_key = _build_key(data, commits)
-    if not force and database.built_with(data.database) == build_key:
+    """Build ``warehouse.duckdb`` where it does not fit commits, corrections and policy, or by force; tell whether.
+
+    Raises:
+        CorrectionError: the reviewed corrections do not fit the warehouse; it stays as it was.
+        DataDirectoryError: the data directory cannot be used.
+    """
+    snapshots = read_snapshots(data)
+    commits = [commit for _, commit in committed(data, snapshots)]
+    corrections = read_corrections(data.corrections)
+    if not force and database.built_with(data.database) == _build_key(commits, corrections):
         return False
+    parts = part_files(data, commits)
+    corrections.check(parts["runs"], parts)
+    take_down(BlobStore(data.blobs), snapshots, parts["artifacts"], corrections.removed, progress)
     progress("publish", 0, None)
+    derive(data, data.database)
+    return True
+
+
+def derive(data: DataDirectory, target: Path) -> None:
+    """Build a database from the parts, corrections and policy as they are now; change nothing else.
+
+    Raises:
+        CorrectionError: the reviewed corrections are malformed.
+        DataDirectoryError: a part is missing or damaged.
+    """
+    commits = [commit for _, commit in committed(data, read_snapshots(data))]
+    corrections = read_corrections(data.corrections)
     meta = {
         "format_version": str(FORMAT_VERSION),
-        "build_key": build_key,
+        "build_key": _build_key(commits, corrections),
         "kernelhouse_version": pipeline.__version__,
         "policy_digest": database.policy_digest(),
     }
-    database.build(part_files(data, commits), data.database, meta=meta)
-    return True
+    database.build(part_files(data, commits), target, meta=meta, reviewed={CORRECTIONS.name: corrections.rows()})
+
+
+def check_corrections(data: DataDirectory, *, rebuild: bool) -> None:
+    """Refuse corrections that do not fit the warehouse before anything is pulled.
+
+    Where parts are yet to be made, the runs are looked up when the warehouse is published.
+    """
+    corrections = read_corrections(data.corrections)
+    snapshots = read_snapshots(data)
+    done = committed(data, snapshots)
+    if corrections.entries and not rebuild and len(done) == len(snapshots):
+        parts = part_files(data, [commit for _, commit in done])
+        corrections.check(parts["runs"], parts)
 
 
 def committed(data: DataDirectory, snapshots: Sequence[Snapshot]) -> list[tuple[Snapshot, Commit]]:
@@ -212,12 +280,13 @@ def committed(data: DataDirectory, snapshots: Sequence[Snapshot]) -> list[tuple[
     return done
 
 
-def _build_key(data: DataDirectory, commits: Sequence[Commit]) -> str:
+def _build_key(commits: Sequence[Commit], corrections: Corrections) -> str:
     return sha256_of(
         canonical_text(
             {
                 "format": FORMAT_VERSION,
                 "policy": database.policy_digest(),
+                "corrections": corrections.digest,
                 "parts": [part.sha256 for commit in commits for part in commit.parts],
             }
         )
@@ -234,14 +303,25 @@ def forget_derived(data: DataDirectory) -> None:
             shutil.rmtree(folder)
 
 
-def _dry_run(data: DataDirectory, source: Source, adapter: Adapter, progress: Progress, started: float) -> IngestReport:
+def _dry_run(
+    data: DataDirectory, source: Source, request: IngestRequest, progress: Progress, started: float
+) -> IngestReport:
     """Do everything in a scratch directory that begins as this one and is gone afterwards."""
     data.check()
     with tempfile.TemporaryDirectory(prefix="kernelhouse-") as folder:
         scratch = _stand_in(data, Path(folder) / "data")
         blobs = BlobStore(data.blobs, scratch=scratch.blobs)
-        pull = source.pull(blobs, adapter, progress)
-        snapshot = record_snapshot(scratch, pull, read_snapshots(scratch), datetime.now(UTC))
+        adapter = adapter_of(source)
+        known = read_snapshots(scratch)
+        if request.source is not None or not request.rebuild:
+            pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
+            snapshot = record_snapshot(scratch, pull, known, datetime.now(UTC))
+        elif known:
+            snapshot = known[-1]
+        else:
+            raise UsageError(f"{data.root} holds no snapshot to rebuild from: name a SOURCE")
+        if request.rebuild:
+            forget_derived(scratch)
         replay = replay_missing(scratch, blobs, adapter, progress, wanted=snapshot)
         return _report(scratch, snapshot, replay, started=started, dry_run=True)
 
@@ -264,9 +344,10 @@ def _report(
     if replay is not None:
         counts = Counter(replay.counts)
         held, added, drift = replay.held, replay.collector.added, sum(replay.collector.drift.values())
+        presence = replay.presence
     else:
         counts, held = _again(data, snapshot)
-        added, drift = Counter(), 0
+        added, drift, presence = Counter(), 0, Counter()
     return IngestReport(
         snapshot_id=snapshot.snapshot_id,
         sequence=snapshot.sequence,
@@ -291,6 +372,9 @@ def _report(
         workloads_added=added["workloads"],
         implementations_added=added["implementations"],
         runs_added=added["runs"],
+        records_withdrawn=presence[WITHDRAWN],
+        records_reinstated=presence[REINSTATED],
+        operations_changed=tuple(replay.operations_changed) if replay is not None else (),
         drift=drift,
         published=False,
         dry_run=dry_run,

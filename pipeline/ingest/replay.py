@@ -6,18 +6,20 @@ Documents come first, then what earlier snapshots left held back for want of a d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from pipeline.errors import KernelhouseError
 from pipeline.ingest import rows
 from pipeline.ingest.catalog import Catalog
 from pipeline.ingest.collector import Collector
+from pipeline.ingest.presence import Presence
 from pipeline.ingest.state import HeldRow, State
 from pipeline.normalize.adapter import Adapter, Document, Held, NormalizedDefinition, ReadRun, ReadWorkload
 from pipeline.normalize.implementation import NormalizedSolution
 from pipeline.normalize.operation import Project
 from pipeline.normalize.workload import NormalizedWorkload, Operation
+from pipeline.sources.hub import is_complete_view
 from pipeline.sources.listing import Kind, ListedFile, Progress
 from pipeline.store.blobs import BlobStore
 from pipeline.store.layout import DataDirectory
@@ -48,6 +50,11 @@ class Replay:
         self.counts: Counter[str] = Counter()
         self.held = state.held(snapshot.scope)
         """What is held back of this trace set, kept up to date."""
+        self.presence: Counter[str] = Counter()
+        """Records withdrawn and reinstated, by event."""
+        self.operations_changed: list[str] = []
+        """Names of definitions that mean another operation than before."""
+        self._presence = Presence(snapshot, state.snapshots, state.withdrawn(snapshot.scope), blobs, adapter)
         self._first_seen = state.first_seen(snapshot, Kind.SOLUTION)
         self._catalog = Catalog(self._load_operation)
         for earlier in state.snapshots:
@@ -66,15 +73,17 @@ class Replay:
             AccountingError: the counts do not add up.
         """
         by_kind: dict[Kind, list[ListedFile]] = {kind: [] for kind in Kind}
+        self._release_vanished()
         for file in self.snapshot.pull.files:
             if file.failure is not None:
                 self._hold_file(file, Reason(file.failure.reason), file.failure.detail)
             elif not file.kind.is_fetched:
                 self.counts["files_not_fetched"] += 1
+                self._release_file(file.path)
             else:
                 by_kind[file.kind].append(file)
-        self._read_definitions(by_kind[Kind.DEFINITION])
-        self._read_solutions(by_kind[Kind.SOLUTION])
+        self._doubt(Kind.DEFINITION, self._read_definitions(by_kind[Kind.DEFINITION]))
+        self._doubt(Kind.SOLUTION, self._read_solutions(by_kind[Kind.SOLUTION]))
         self._retry_solutions({file.path for file in self.snapshot.pull.files})
         self._retry_records()
         files = [*by_kind[Kind.WORKLOAD], *by_kind[Kind.TRACE]]
@@ -83,6 +92,9 @@ class Replay:
             progress("read", done, len(files))
             self._read_record_file(file, read_before)
         progress("read", len(files), len(files))
+        changes = self._presence.rows()
+        self.presence.update(row["event"] for row in changes)
+        self.collector.extend("presence", changes)
         self.collector.add("snapshots", rows.snapshot_row(self.snapshot))
         self.collector.extend("source_files", rows.source_file_rows(self.snapshot))
         self._check()
@@ -113,7 +125,8 @@ class Replay:
 
     # Documents
 
-    def _read_definitions(self, files: Sequence[ListedFile]) -> None:
+    def _read_definitions(self, files: Sequence[ListedFile]) -> dict[str, str]:
+        """Take the definitions of the snapshot; return the file of each by name."""
         names: dict[str, str] = {}
         for file in files:
             blob = _sha256(file)
@@ -134,8 +147,24 @@ class Replay:
             names[name] = file.path
             self.counts["files_unchanged" if operation is None else "files_read"] += 1
             self.state.definitions[blob] = name
-            self._catalog_changed |= self._catalog.bind_definition(name, blob, operation)
+            self._bind_definition(name, blob, operation)
             self._release_file(file.path)
+        return names
+
+    def _bind_definition(self, name: str, blob: str, operation: Operation | None) -> None:
+        before = self._catalog.operation(name) if self._catalog.definition(name) not in (None, blob) else None
+        self._catalog_changed |= self._catalog.bind_definition(name, blob, operation)
+        now = self._catalog.operation(name)
+        if before is not None and now is not None and before.digest != now.digest:
+            self.operations_changed.append(name)
+
+    def _doubt(self, kind: Kind, names: Collection[str]) -> None:
+        """While a document of the trace set is missing, go by those of this snapshot alone.
+
+        The missing one may give an old name a new meaning; records that need it wait until it comes.
+        """
+        if any(row.kind == kind and row.is_missing_file for row in self.held.values()):
+            self._catalog.trust_only(kind, names)
 
     def _parse_definition(self, blob: str) -> Document[NormalizedDefinition]:
         self._refuse_pointer(blob)
@@ -144,7 +173,8 @@ class Replay:
     def _load_operation(self, blob: str) -> Operation:
         return self._parse_definition(blob).value.operation
 
-    def _read_solutions(self, files: Sequence[ListedFile]) -> None:
+    def _read_solutions(self, files: Sequence[ListedFile]) -> dict[str, str]:
+        """Take the solutions of the snapshot; return the file of each by name."""
         names: dict[str, str] = {}
         for file in files:
             blob = _sha256(file)
@@ -159,12 +189,15 @@ class Replay:
             names[name] = file.path
             self.counts["files_unchanged" if known else "files_read"] += 1
             self._take_solution(file.path, blob, document, self.snapshot.sequence)
+        return names
 
     def _parse_solution(self, path: str, blob: str) -> Document[NormalizedSolution]:
         """Normalize a solution; it belongs to the revision at which this warehouse first saw its bytes."""
         self._refuse_pointer(blob)
         first = self._first_seen.get(blob, self.snapshot)
-        return self.adapter.read_solution(self.blobs.read(blob), path, self._project(first), self._catalog)
+        tombstone = self.blobs.tombstone(blob)
+        removed = tombstone.texts if tombstone else ()
+        return self.adapter.read_solution(self.blobs.read(blob), path, self._project(first), self._catalog, removed)
 
     def _take_solution(
         self, path: str, blob: str, document: Document[NormalizedSolution] | None, sequence: int
@@ -217,7 +250,7 @@ class Replay:
             before = Counter(self.counts)
             held: set[str] = set()
             read = self._read_runs if file.kind is Kind.TRACE else self._read_workloads
-            for batch in _batches(self.adapter.frame(self.blobs.path(blob), file.path)):
+            for batch in _batches(self.blobs.restored(blob, self.adapter.frame(self.blobs.path(blob), file.path))):
                 held |= read(batch, file.path, blob)
             taken = self.counts - before
             self._blob_records[file.kind, blob] = BlobRecords(
@@ -339,7 +372,8 @@ class Replay:
                 raw=self.blobs.read(row.blob_sha256 or "", row.byte_offset or 0, row.size_bytes),
                 from_document=row.from_document,
             )
-            self._retry_record(row, record)
+            (restored,) = self.blobs.restored(row.blob_sha256 or "", [record])
+            self._retry_record(row, restored)
 
     def _retry_record(self, row: HeldRow, record: Record) -> None:
         blob = row.blob_sha256 or ""
@@ -413,9 +447,18 @@ class Replay:
     def _release_file(self, path: str) -> None:
         self._release(("file", path))
 
+    def _release_vanished(self) -> None:
+        """Let go of files that never came where a complete view lists them no more."""
+        if is_complete_view(self.snapshot.pull):
+            listed = {file.path for file in self.snapshot.pull.files}
+            for row in list(self.held.values()):
+                if row.is_missing_file and row.source_file not in listed:
+                    self._release(row.identity)
+
     def _release(self, identity: tuple[str, str | None]) -> None:
         row = self.held.pop(identity, None)
         if row is not None:
+            self._catalog_changed |= row.is_missing_file
             self.collector.add(
                 "releases",
                 {

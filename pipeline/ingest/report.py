@@ -11,9 +11,10 @@ class IngestRequest:
     """What to pull and how."""
 
     source: str | None = None
-    """``sample`` or the folder of a trace set; None: the sample, or nothing where only a rebuild is wanted."""
+    """``sample``, the folder of a trace set, or ``hub:OWNER/NAME``; None: the sample, or nothing where only a rebuild
+    is wanted."""
     revision: str | None = None
-    """40-hex commit that a folder holds."""
+    """40-hex commit: that a folder holds, or to pull from the Hub in place of the head of its main branch."""
     repository: str | None = None
     """https URL of the trace set that a folder holds."""
     authors: tuple[str, ...] = ()
@@ -22,6 +23,16 @@ class IngestRequest:
     """Report what would be added and change nothing."""
     rebuild: bool = False
     """Throw away everything derived and replay all snapshots."""
+    endpoint: str | None = None
+    """Address of the Hub; None: ``HF_ENDPOINT``, else the public one."""
+    allow_hosts: tuple[str, ...] = ()
+    """Hosts (``HOST`` or ``HOST:PORT``) that the Hub may be, or redirect to, in http."""
+    jobs: int = 8
+    """Files fetched at a time."""
+    wait: bool = False
+    """Wait for another writer of the data directory."""
+    accept_shrink: bool = False
+    """Take a pull though it has far fewer records than the last one of its source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,12 @@ class IngestReport:
     workloads_added: int
     implementations_added: int
     runs_added: int
+    records_withdrawn: int
+    """Records that this pull of the repository has no more."""
+    records_reinstated: int
+    """Records that were withdrawn and are there again."""
+    operations_changed: tuple[str, ...]
+    """Definitions whose name means another operation than before; earlier runs stay with the earlier one."""
     drift: int
     """Unknown fields and legacy forms met in what was read."""
     published: bool

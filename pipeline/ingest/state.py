@@ -39,6 +39,11 @@ class HeldRow:
         return ("file", self.source_file) if self.source_line is None else (self.kind, self.raw_sha256)
 
     @property
+    def is_missing_file(self) -> bool:
+        """It is a file that could not be had."""
+        return self.source_line is None and self.blob_sha256 is None
+
+    @property
     def content(self) -> tuple[str | None, str, str]:
         """What a new row must differ in to be worth adding."""
         return self.raw_sha256, self.reason, self.detail
@@ -69,11 +74,20 @@ class State:
         for blob, name, digest in _rows(files["implementations"], ("solution_sha256", "name", "implementation_digest")):
             self.solutions.setdefault(blob, (name, digest))
         self._earlier = earlier
+        self._presence: dict[tuple[str, str], str] = {}
+        for _, scope, record, event in sorted(
+            _rows(files["presence"], ("sequence", "scope", "observation_sha256", "event"))
+        ):
+            self._presence[scope, record] = event
         self._held = _held_rows(files["quarantine"], files["releases"])
 
     def held(self, scope: str) -> dict[tuple[str, str | None], HeldRow]:
         """Return what is held back of a trace set now, by identity."""
         return {row.identity: row for row in self._held.values() if row.scope == scope}
+
+    def withdrawn(self, scope: str) -> set[str]:
+        """Return the records of a trace set that are withdrawn now."""
+        return {record for (of, record), event in self._presence.items() if of == scope and event == "withdrawn"}
 
     def records(self, scope: str) -> dict[tuple[str, str], BlobRecords]:
         """Return what each trace or workload blob read with the documents of a trace set holds, by kind and SHA-256."""

@@ -42,7 +42,7 @@ def _exact(value: int | float) -> int | float:
             double = float(value)
         except OverflowError:
             raise ValueError("the number is too large for a double") from None
-        if value not in (int(double), int(Decimal(repr(double)))):
+        if value != int(Decimal(repr(double))):
             raise ValueError("a double would change this integer")
         return double
     return value

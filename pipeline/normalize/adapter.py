@@ -17,7 +17,7 @@ from pipeline.normalize.implementation import NormalizedSolution
 from pipeline.normalize.operation import Project
 from pipeline.normalize.workload import NormalizedWorkload, Operation
 from pipeline.sources.listing import Listing
-from pipeline.upstream.framing import Record
+from pipeline.upstream.framing import Record, RemovedText
 from pipeline.upstream.held import Reason
 
 T = TypeVar("T")
@@ -134,8 +134,10 @@ class Adapter(Listing, Protocol):
         """Normalize a definition file; HeldBackError where that cannot be done."""
         ...
 
-    def read_solution(self, raw: bytes, path: str, project: Project, catalog: Catalog) -> Document[NormalizedSolution]:
-        """Normalize a solution file; HeldBackError where that cannot be done."""
+    def read_solution(
+        self, raw: bytes, path: str, project: Project, catalog: Catalog, removed: Sequence[RemovedText] = ()
+    ) -> Document[NormalizedSolution]:
+        """Normalize a solution file, out of which texts may be taken; HeldBackError where that cannot be done."""
         ...
 
     def read_runs(self, records: Sequence[Record], catalog: Catalog) -> list[ReadRun | Held]:

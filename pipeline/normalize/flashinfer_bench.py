@@ -24,8 +24,11 @@ from pipeline.normalize.workload import NormalizedWorkload, Operation, check_axe
 from pipeline.sources.listing import Kind
 from pipeline.upstream import documents as upstream
 from pipeline.upstream.decode import Decoded, decode
-from pipeline.upstream.framing import Record, frame
+from pipeline.upstream.framing import Record, RemovedText, frame
 from pipeline.upstream.held import HeldBackError, Reason
+
+LOG_POINTER = "/evaluation/log"
+"""Where a trace keeps its log."""
 
 _KINDS = {
     "definitions": (Kind.DEFINITION, (".json",)),
@@ -97,7 +100,9 @@ class FlashInferBench:
             _with_legacy(parsed),
         )
 
-    def read_solution(self, raw: bytes, path: str, project: Project, catalog: Catalog) -> Document[NormalizedSolution]:
+    def read_solution(
+        self, raw: bytes, path: str, project: Project, catalog: Catalog, removed: Sequence[RemovedText] = ()
+    ) -> Document[NormalizedSolution]:
         """Normalize a solution file with its own definition.
 
         Raises:
@@ -111,7 +116,9 @@ class FlashInferBench:
             raise HeldBackError(
                 Reason.INVALID_SOLUTION, f"its definition {solution.definition!r} is unknown; it is tried again later"
             )
-        normalized = normalize_implementation(solution, operation, project, folder=self.author_of(path), path=path)
+        normalized = normalize_implementation(
+            solution, operation, project, folder=self.author_of(path), path=path, removed=removed
+        )
         return Document(normalized, _with_legacy(parsed))
 
     def read_runs(self, records: Sequence[Record], catalog: Catalog) -> list[ReadRun | Held]:
@@ -130,10 +137,12 @@ class FlashInferBench:
         operation = _operation(trace, catalog)
         implementation = catalog.implementation(trace.solution) if trace.solution is not None else None
         if implementation is None:
-            raise HeldBackError(Reason.UNKNOWN_SOLUTION, f"solution {trace.solution!r} is unknown; it is tried again")
+            unknown = f"solution {trace.solution!r} is unknown" if trace.solution else "the record names no solution"
+            raise HeldBackError(Reason.UNKNOWN_SOLUTION, f"{unknown}; it is tried again")
         workload = self._normalized(operation, trace.workload, raw)
         environment = self._environment(evaluation.environment)
         protocol = FLASHINFER_BENCH_PROTOCOL
+        removed_log = next((text for text in record.removed if text.pointer == LOG_POINTER), None)
         run = normalize_run(
             trace,
             evaluation,
@@ -142,6 +151,7 @@ class FlashInferBench:
             implementation=implementation,
             protocol=protocol.digest,
             environment=environment.digest,
+            removed_log=removed_log,
         )
         performance = evaluation.performance
         return ReadRun(
@@ -163,7 +173,7 @@ class FlashInferBench:
             latency_ns=outcome.latency_ns,
             reference_latency_ms=finite(performance.reference_latency_ms) if performance else None,
             speedup_factor=finite(performance.speedup_factor) if performance else None,
-            log_size_bytes=len(outcome.log),
+            log_size_bytes=removed_log.size_bytes if removed_log else len(outcome.log),
             timezone_assumed=outcome.observed.zone_assumed,
             error_not_finite=outcome.error_not_finite,
             legacy_forms=tuple(sorted(parsed.legacy)),

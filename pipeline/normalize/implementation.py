@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -24,6 +25,7 @@ from pipeline.normalize.hardware import hardware
 from pipeline.normalize.operation import Project
 from pipeline.normalize.workload import Operation
 from pipeline.upstream import documents as upstream
+from pipeline.upstream.framing import RemovedText
 from pipeline.upstream.held import HeldBackError, Reason
 
 LICENSE = "Apache-2.0"
@@ -40,6 +42,7 @@ class SourceText:
     """A source file of a solution, by its place in the document."""
 
     position: int
+    path: str
     digest: str
     size_bytes: int
 
@@ -59,7 +62,13 @@ class NormalizedSolution:
 
 
 def normalize_implementation(
-    solution: upstream.Solution, operation: Operation, project: Project, *, folder: str | None, path: str
+    solution: upstream.Solution,
+    operation: Operation,
+    project: Project,
+    *,
+    folder: str | None,
+    path: str,
+    removed: Sequence[RemovedText] = (),
 ) -> NormalizedSolution:
     """Return the implementation of a solution.
 
@@ -69,6 +78,7 @@ def normalize_implementation(
         project: repository and revision at which the warehouse first saw the file.
         folder: author folder that the file lies in; it decides the role, whatever the document says.
         path: path of the file inside the trace set.
+        removed: source texts that were taken out of the document, by their pointers into it.
 
     Raises:
         HeldBackError: INVALID_SOLUTION or UNSAFE_SOURCE_PATH.
@@ -77,13 +87,11 @@ def normalize_implementation(
     entry_file, _, symbol = (spec.entry_point or "").partition("::")
     for name in [source.path for source in solution.sources] + [entry_file] * bool(entry_file):
         check_path(name)
-    primary = next((source for source in solution.sources if source.path == entry_file), None)
-    if primary is None and solution.sources:
-        primary = solution.sources[0]
+    texts = _texts(solution, removed)
+    primary = next((text for text in texts if text.path == entry_file), texts[0] if texts else None)
     author = folder or solution.author or "unknown"
     role = BASELINE if folder == BASELINE else GENERATED
     targets = [hardware(text) for text in spec.target_hardware or () if text and text.upper() != "LOCAL"]
-    content = primary.content.encode() if primary else b""
     try:
         manifest = ImplementationRevision(
             metadata=Metadata(
@@ -107,27 +115,35 @@ def normalize_implementation(
                     products_tested=tuple(sorted({target.product for target in targets})),
                     dtypes=operation.input_dtypes,
                 ),
-                source=Source(content_digest=sha256_of(content), file_name=primary.path, size_bytes=len(content))
-                if primary and content
+                source=Source(content_digest=primary.digest, file_name=primary.path, size_bytes=primary.size_bytes)
+                if primary and primary.size_bytes
                 else None,
                 licensing=Licensing(declared=LICENSE, concluded=LICENSE),
             ),
         )
     except ValidationError as error:
         raise HeldBackError(Reason.INVALID_SOLUTION, explain(error)) from None
-    texts = [(source.path, source.content.encode()) for source in solution.sources]
     return NormalizedSolution(
         manifest=manifest,
         name=solution.name,
         definition=solution.definition,
         author=author,
         role=role,
-        source_available=bool(content),
-        sources_sha256=sha256_of(canonical_text({name: sha256_of(text) for name, text in texts})),
-        sources=tuple(
-            SourceText(position, sha256_of(text), len(text)) for position, (_, text) in enumerate(texts) if text
-        ),
+        source_available=bool(primary and primary.size_bytes),
+        sources_sha256=sha256_of(canonical_text({text.path: text.digest for text in texts})),
+        sources=tuple(text for text in texts if text.size_bytes),
     )
+
+
+def _texts(solution: upstream.Solution, removed: Sequence[RemovedText]) -> list[SourceText]:
+    """Return the identity of every source file, also of those whose text was taken out."""
+    gone = {text.pointer: text for text in removed}
+    texts = []
+    for position, source in enumerate(solution.sources):
+        content = source.content.encode()
+        text = gone.get(f"/sources/{position}/content") or RemovedText("", sha256_of(content), len(content))
+        texts.append(SourceText(position, source.path, text.digest, text.size_bytes))
+    return texts
 
 
 def check_path(path: str) -> None:

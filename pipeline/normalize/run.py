@@ -20,6 +20,7 @@ from pipeline.normalize import words
 from pipeline.normalize.measures import Instant, instant, nanoseconds
 from pipeline.normalize.workload import WORKLOAD_COMPARATOR, workload_uuid
 from pipeline.upstream import documents as upstream
+from pipeline.upstream.framing import RemovedText
 from pipeline.upstream.held import HeldBackError, Reason
 
 SOURCE = "flashinfer-bench"
@@ -91,14 +92,18 @@ def read_outcome(evaluation: upstream.Evaluation | None) -> Outcome:
 
 def normalize_run(
     trace: upstream.Trace, evaluation: upstream.Evaluation, outcome: Outcome, *, workload: str, implementation: str,
-    protocol: str, environment: str,
+    protocol: str, environment: str, removed_log: RemovedText | None = None,
 ) -> BenchmarkRun:  # fmt: skip
-    """Return the BenchmarkRun of a trace whose outcome is checked; the last four arguments are digests.
+    """Return the BenchmarkRun of a trace whose outcome is checked.
+
+    The last arguments are four digests, and the log that the trace had before it was taken out.
 
     Raises:
         pydantic.ValidationError: a value that no canonical document can hold.
     """
     log_digest = sha256_of(outcome.log) if outcome.log else None
+    if removed_log is not None:
+        log_digest = removed_log.digest
     return BenchmarkRun(
         metadata=Metadata(
             name=words.document_name("sol-trace", trace.definition, workload_uuid(trace.workload)[:8]),

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pipeline.query.find import Found, find
+from pipeline.query.leaderboard import FLOORS, Floor
 from pipeline.query.operations import Operation, operation
 from pipeline.query.rows import fetch
 
@@ -29,6 +30,38 @@ class Standing:
     floor_ns: float | None
     vs_floor: float | None
     record: bool
+    shut_out: list[str]
+    input_identity: str | None
+    protocol_era: str | None
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A flag of a run, and what it rests on."""
+
+    flag: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Suspension:
+    """A span of time in which a run has no standing; ``until`` None: it has none now."""
+
+    cause: str
+    since: datetime
+    until: datetime | None
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A reviewed correction of a run."""
+
+    action: str
+    successor: str | None
+    removes: list[str]
+    reason: str
+    author: str
+    at: datetime
 
 
 @dataclass(frozen=True)
@@ -72,7 +105,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Artifact:
-    """A log, source or sample file, and where its bytes lie."""
+    """A log, source or sample file, and where its bytes lie, or why they were taken down."""
 
     digest: str
     kind: str
@@ -82,6 +115,7 @@ class Artifact:
     blob_sha256: str
     byte_offset: int
     pointer: str
+    taken_down: str | None
 
 
 @dataclass(frozen=True)
@@ -152,6 +186,10 @@ class RunDossier(_Run):
     scalars: dict[str, dict[str, Any]]
     correctness: dict[str, Any]
     standings: list[Standing]
+    flag_details: list[Flag]
+    suspensions: list[Suspension]
+    corrections: list[Correction]
+    floors: list[Floor]
     reruns: list[Rerun]
     measurements: list[Measurement]
     artifacts: list[Artifact]
@@ -297,6 +335,10 @@ def run_dossier(connection: DuckDBPyConnection, run_digest: str) -> RunDossier:
         scalars=spec.get("scalars", {}),
         correctness=spec.get("correctness", {}),
         standings=fetch(connection, Standing, _STANDINGS, key),
+        flag_details=fetch(connection, Flag, _FLAGS, key),
+        suspensions=fetch(connection, Suspension, _SUSPENSIONS, key),
+        corrections=fetch(connection, Correction, _CORRECTIONS, key),
+        floors=fetch(connection, Floor, _FLOORS, [run.workload_digest, run.hardware]),
         reruns=fetch(connection, Rerun, _RERUNS, key * 2),
         measurements=fetch(connection, Measurement, _MEASUREMENTS, key),
         artifacts=fetch(
@@ -387,7 +429,8 @@ SELECT role, name, dtype, shape, generator FROM workload_tensors WHERE workload_
 _STANDINGS = """
 SELECT cohort_runs.profile, cohort_key, rank, tied, results, cohorts.best_run_digest, vs_best, vs_baseline,
        leaderboard.floor_ns, leaderboard.vs_floor,
-       coalesce(current_records.run_digest = cohort_runs.run_digest, false) AS record
+       coalesce(current_records.run_digest = cohort_runs.run_digest, false) AS record,
+       cohort_runs.shut_out, cohort_runs.input_identity, cohort_runs.protocol_era
 FROM cohort_runs
 JOIN cohorts USING (profile, cohort_key)
 LEFT JOIN leaderboard USING (profile, cohort_key, run_digest)
@@ -407,7 +450,21 @@ _MEASUREMENTS = """
 SELECT metric, statistic, unit, value, sample_count FROM measurements WHERE run_digest = ? ORDER BY metric, statistic
 """
 
-_ARTIFACTS = "SELECT digest, kind, media_type, size_bytes, license, blob_sha256, byte_offset, pointer FROM artifacts"
+_ARTIFACTS = """
+SELECT digest, kind, media_type, size_bytes, license, blob_sha256, byte_offset, pointer,
+       (SELECT min(reason) FROM corrections WHERE list_contains(removes, artifacts.digest)) AS taken_down
+FROM artifacts
+"""
+
+_FLAGS = "SELECT flag, detail FROM flags WHERE run_digest = ? ORDER BY flag"
+
+_SUSPENSIONS = "SELECT cause, since, until FROM suspensions WHERE run_digest = ? ORDER BY since, cause"
+
+_CORRECTIONS = """
+SELECT action, successor, removes, reason, author, "at" FROM corrections WHERE run_digest = ? ORDER BY "at", action
+"""
+
+_FLOORS = f"{FLOORS} WHERE workload_digest = ? AND hardware = ? ORDER BY model, peaks"
 
 _OBSERVATIONS = """
 SELECT observation_sha256, snapshot_id, revision, source_file, source_line, byte_offset, size_bytes

@@ -49,6 +49,8 @@ def find(connection: DuckDBPyConnection, text: str) -> Found:
     found = _by_name(connection, text, _NAMED) or _by_prefix(connection, text, _DIGESTED)
     if not found:
         known = [name for kind in _NAMED for name in _names(connection, kind)]
+        if _looks_like_a_digest(text):
+            raise UsageError(f'no run, operation, implementation, workload or other document has a digest "{text}..."')
         raise UsageError(f'nothing is called "{text}"{_hint(text, known)}')
     if len(found) > 1:
         raise UsageError(f'"{text}" is ambiguous, give more of one of these digests: {_listed(found)}')
@@ -110,6 +112,13 @@ def _by_prefix(connection: DuckDBPyConnection, text: str, kinds: dict[str, tuple
         )
         found += fetch(connection, Found, sql, [f"sha256:{digits}"])
     return found
+
+
+def _looks_like_a_digest(text: str) -> bool:
+    digits = text.lower().removeprefix("sha256:")
+    return text.lower().startswith("sha256:") or (
+        len(digits) >= _SHORTEST and not set(digits) - set("0123456789abcdef")
+    )
 
 
 def _names(connection: DuckDBPyConnection, kind: str) -> list[str]:

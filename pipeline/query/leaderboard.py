@@ -44,6 +44,19 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class ShutOut:
+    """An eligible run that the profile shows and does not rank, for these flags."""
+
+    cohort_key: str
+    run_digest: str
+    implementation: str
+    author: str
+    role: str
+    latency_ns: int
+    flags: list[str]
+
+
+@dataclass(frozen=True)
 class Floor:
     """An estimated bound on a workload's latency on a GPU, with its derivation."""
 
@@ -78,7 +91,11 @@ class Record:
 
 @dataclass(frozen=True)
 class Cohort:
-    """Runs that may be compared; ``entries`` are its ranked runs, ``not_ranked`` the others by reason code."""
+    """Runs that may be compared; ``entries`` are its ranked runs, ``not_ranked`` the others by reason code.
+
+    ``input_identity`` (a workload uuid) and ``protocol_era`` (inferred from the time of measurement) are of the strict
+    profile; ``shut_out`` lists what that shows and does not rank.
+    """
 
     cohort_key: str
     workload_digest: str
@@ -91,6 +108,8 @@ class Cohort:
     protocol_digest: str
     protocol_manifest: dict[str, Any]
     metric: str
+    input_identity: str | None
+    protocol_era: str | None
     results: int
     runs: int
     best_run_digest: str | None
@@ -102,6 +121,7 @@ class Cohort:
     record: Record | None
     floors: list[Floor]
     not_ranked: dict[str, int]
+    shut_out: list[ShutOut]
     entries: list[Entry]
 
 
@@ -155,6 +175,9 @@ def _board(connection: DuckDBPyConnection, operation_digest: str, profile: str, 
     not_ranked: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for key, reason, amount in connection.execute(_NOT_RANKED, parameters).fetchall():
         not_ranked[key][reason] = amount
+    shut_out: defaultdict[str, list[ShutOut]] = defaultdict(list)
+    for run in fetch(connection, ShutOut, _SHUT_OUT, parameters):
+        shut_out[run.cohort_key].append(run)
     entries: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in fetch(connection, Entry, _ENTRIES, [*parameters, limit if limit is not None else 2**62]):
         entries[entry.cohort_key].append(entry)
@@ -164,6 +187,7 @@ def _board(connection: DuckDBPyConnection, operation_digest: str, profile: str, 
             record=records.get(row.cohort_key),
             floors=floors[row.workload_digest, row.hardware],
             not_ranked=not_ranked[row.cohort_key],
+            shut_out=shut_out[row.cohort_key],
             entries=entries[row.cohort_key],
         )
         for row in fetch(connection, _CohortRow, _COHORTS, parameters)
@@ -223,6 +247,8 @@ class _CohortRow:
     protocol_digest: str
     protocol_manifest: dict[str, Any]
     metric: str
+    input_identity: str | None
+    protocol_era: str | None
     results: int
     runs: int
     best_run_digest: str | None
@@ -237,8 +263,8 @@ _COHORTS = """
 SELECT cohort_key, workload_digest, cohorts.axes, shape_summary, dtypes, cohorts.hardware,
        environment_digest, environments.manifest AS environment_manifest,
        protocol_digest, protocols.manifest AS protocol_manifest,
-       metric, results, runs, best_run_digest, best_latency_ns, baseline_state, baseline_latency_ns,
-       first_observed_at, last_observed_at
+       metric, input_identity, protocol_era, results, runs, best_run_digest, best_latency_ns, baseline_state,
+       baseline_latency_ns, first_observed_at, last_observed_at
 FROM cohorts
 JOIN workloads USING (workload_digest)
 JOIN environments USING (environment_digest)
@@ -258,14 +284,14 @@ WHERE profile = ? AND cohorts.operation_digest = ? AND position <= ?
 ORDER BY leaderboard.cohort_key, position
 """
 
-_FLOORS = """
+FLOORS = """
 SELECT workload_digest, hardware, model, peaks, gpu, bytes_moved, hbm_gb_s, dram_ns, operations, peak_tflops,
        peak_class, compute_ns, floor_ns, bound_by, assumptions
 FROM floor_estimates
 JOIN workloads USING (workload_digest)
-WHERE operation_digest = ?
-ORDER BY model, peaks
 """
+
+_FLOORS = f"{FLOORS} WHERE operation_digest = ? ORDER BY model, peaks"
 
 _RECORDS = """
 SELECT cohort_key, run_digest, latency_ns, fastest_run_digest, fastest_latency_ns, held_since
@@ -274,10 +300,20 @@ JOIN cohorts USING (profile, cohort_key)
 WHERE profile = ? AND operation_digest = ?
 """
 
+_SHUT_OUT = """
+SELECT cohort_key, run_digest, implementations.name AS implementation, author, role, latency_ns, shut_out AS flags
+FROM cohort_runs
+JOIN cohorts USING (profile, cohort_key)
+JOIN runs USING (run_digest)
+JOIN implementations ON implementations.implementation_digest = runs.implementation_digest
+WHERE profile = ? AND cohorts.operation_digest = ? AND eligible AND NOT ranked
+ORDER BY cohort_key, latency_ns, run_digest
+"""
+
 _NOT_RANKED = """
 SELECT cohort_key, reason, count(*) AS amount
 FROM (
-    SELECT cohort_key, unnest(CASE WHEN len(reasons) = 0 THEN flags ELSE reasons END) AS reason
+    SELECT cohort_key, unnest(CASE WHEN len(reasons) = 0 THEN shut_out ELSE reasons END) AS reason
     FROM cohort_runs
     JOIN cohorts USING (profile, cohort_key)
     JOIN runs USING (run_digest)

@@ -20,15 +20,17 @@ from pipeline.query.verify import (
     Findings,
     check_accounting,
     check_comparison_keys,
+    check_floors,
     check_invariants,
     check_key,
     check_part,
     check_reference,
+    check_supersession,
     read_manifest,
 )
 from pipeline.store.arrow import arrow_schema
 from pipeline.store.lineage import Place, Recipe
-from pipeline.store.tables import DRIFT, INGESTS, LEADERBOARD, QUARANTINE, RUNS, Table
+from pipeline.store.tables import CORRECTIONS, DRIFT, INGESTS, LEADERBOARD, QUARANTINE, RUNS, Table
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -99,6 +101,12 @@ def _promises(table: Table, place: Place, made: Mapping[Place, Recipe]) -> Itera
         case ("warehouse", DRIFT.name):
             said = f"At most {MOST_DRIFT:.0%} unknown fields and legacy forms a record"
             yield promise("rate", said, _rate("drift", _DRIFT, MOST_DRIFT), blocking=False)
+        case ("warehouse", CORRECTIONS.name):
+            said = "Superseded runs lead to one that is not"
+            yield promise("supersession", said, _on_connection(check_supersession))
+        case ("warehouse", RUNS.name):
+            said = "No eligible run is faster than its floor without the flag that says so"
+            yield promise("bound", said, _on_connection(check_floors))
         case ("warehouse", LEADERBOARD.name):
             yield promise("invariants", "Ranks, cohorts and records agree", _on_connection(check_invariants))
             said = f"At most {MOST_BELOW_FLOOR:.0%} of the ranked runs are faster than their floor"

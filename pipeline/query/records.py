@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Event:
-    """A new holder of a cohort's record; latencies in ns, ``improvement`` the latency before over the latency now."""
+    """A change of the holder of a cohort's record; latencies in ns, ``improvement`` the latency before over that now.
+
+    ``run_digest`` and what belongs to it is None where a change of standing leaves the cohort without a holder.
+    """
 
     at: datetime
     cause: str
@@ -24,11 +27,11 @@ class Event:
     axes: dict[str, int]
     shape_summary: str
     dtypes: list[str]
-    run_digest: str
-    implementation: str
-    author: str
-    role: str
-    latency_ns: int
+    run_digest: str | None
+    implementation: str | None
+    author: str | None
+    role: str | None
+    latency_ns: int | None
     previous_run_digest: str | None
     previous_implementation: str | None
     previous_latency_ns: int | None
@@ -59,17 +62,17 @@ SELECT record_history.at, cause, cohorts.operation, cohorts.hardware, cohorts.ax
        record_history.run_digest, holder.name AS implementation, holder.author, holder.role,
        record_history.latency_ns, record_history.previous_run_digest, loser.name AS previous_implementation,
        previous_latency_ns, improvement,
-       coalesce(current_records.run_digest = record_history.run_digest, false) AS current,
+       position = max(position) OVER (PARTITION BY profile, cohort_key) AND record_history.run_digest IS NOT NULL
+           AS current,
        cohort_key, policy_version
 FROM record_history
 JOIN cohorts USING (profile, cohort_key)
 JOIN workloads USING (workload_digest)
-JOIN runs ON runs.run_digest = record_history.run_digest
-JOIN implementations AS holder ON holder.implementation_digest = runs.implementation_digest
+LEFT JOIN runs ON runs.run_digest = record_history.run_digest
+LEFT JOIN implementations AS holder ON holder.implementation_digest = runs.implementation_digest
 LEFT JOIN runs AS beaten ON beaten.run_digest = record_history.previous_run_digest
 LEFT JOIN implementations AS loser ON loser.implementation_digest = beaten.implementation_digest
-LEFT JOIN current_records USING (profile, cohort_key)
 WHERE profile = ? AND (? OR list_contains(?::VARCHAR[], cohorts.operation_digest))
-ORDER BY record_history.at DESC, record_history.run_digest, cohort_key
+ORDER BY record_history.at DESC, cohort_key, position DESC
 LIMIT ?
 """

@@ -98,6 +98,8 @@ def spoken() -> Iterator[None]:
     except duckdb.Error as error:
         # What follows is a picture of the statement.
         raise UsageError(" ".join(str(error).split("\n\nLINE ")[0].split())) from error
+    except OverflowError as error:
+        raise UsageError(f"a value of the result is beyond what can be shown ({error}): cast it to VARCHAR") from error
 
 
 def _rows(connection: DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:

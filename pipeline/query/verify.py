@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataDirectoryError, KernelhouseError
+from pipeline.ingest.pull import derive
 from pipeline.manifests.canonical import canonical_text, digest_of, sha256_of
 from pipeline.manifests.keys import comparison_key
 from pipeline.query.plain import instant
 from pipeline.query.rows import values
 from pipeline.sources.listing import Kind
 from pipeline.store.blobs import BlobStore
+from pipeline.store.database import connect
 from pipeline.store.parts import Commit, Part, read_commit
 from pipeline.store.snapshots import Snapshot, read_snapshots
-from pipeline.store.tables import TABLES
+from pipeline.store.tables import META, TABLES, Table
 from pipeline.upstream.framing import frame
 
 if TYPE_CHECKING:
@@ -95,20 +99,31 @@ def verify(connection: DuckDBPyConnection, data: DataDirectory, progress: Progre
     yield _references(connection)
     yield check_accounting(connection)
     yield _records(connection, data, commits, progress)
+    yield check_supersession(connection)
+    yield check_floors(connection)
     yield check_invariants(connection)
+    yield _recomputation(connection, data, progress)
 
 
 # Files
 
 
 def _blobs(data: DataDirectory, progress: Progress) -> Check:
-    """Every blob holds the bytes that its name promises."""
-    found = Findings("blobs", "files match the SHA-256 in their name")
+    """Every blob holds the bytes that its name promises, or those that its tombstone says are left of them."""
+    found = Findings("blobs", "files match the SHA-256 in their name or tombstone")
+    store = BlobStore(data.blobs)
     files = sorted(path for path in data.blobs.rglob("*") if path.is_file() and not path.name.startswith("."))
     for done, path in enumerate(files):
         progress("blobs", done, len(files))
         found.looked_at += 1
-        if (actual := _sha256(path)) != path.name:
+        if (actual := _sha256(path)) == path.name:
+            continue
+        try:
+            tombstone = store.tombstone(path.name)
+        except DataDirectoryError as error:
+            found.problem(_place(data, path), str(error))
+            continue
+        if tombstone is None or tombstone.kept_sha256 != f"sha256:{actual}":
             found.problem(_place(data, path), f"its content has SHA-256 {actual}")
     return found.check()
 
@@ -254,11 +269,16 @@ REFERENCES = (
     ("leaderboard", "run_digest", "cohort_runs", "run_digest"),
     ("leaderboard", "cohort_key", "cohorts", "cohort_key"),
     ("leaderboard", "implementation_digest", "implementations", "implementation_digest"),
-    ("record_history", "run_digest", "leaderboard", "run_digest"),
-    ("record_history", "previous_run_digest", "leaderboard", "run_digest"),
+    ("record_history", "run_digest", "cohort_runs", "run_digest"),
+    ("record_history", "previous_run_digest", "cohort_runs", "run_digest"),
     ("current_records", "run_digest", "record_history", "run_digest"),
     ("floor_estimates", "workload_digest", "workloads", "workload_digest"),
     ("coverage", "operation_digest", "operations", "operation_digest"),
+    ("presence", "snapshot_id", "snapshots", "snapshot_id"),
+    ("corrections", "run_digest", "runs", "run_digest"),
+    ("corrections", "successor", "runs", "run_digest"),
+    ("suspensions", "run_digest", "runs", "run_digest"),
+    ("flags", "run_digest", "runs", "run_digest"),
 )
 
 
@@ -450,7 +470,7 @@ def _records(
         if sha256 in kept or not blobs.has(sha256):
             continue  # held back as a whole, or named by the check of fetched files
         records = 0
-        for record in frame(blobs.path(sha256), document=path.endswith(".json")):
+        for record in blobs.restored(sha256, frame(blobs.path(sha256), document=path.endswith(".json"))):
             records += 1
             if record.sha256 not in kept:
                 found.problem(f"{path} record {record.line}", f"nothing accounts for it (blob {sha256})")
@@ -514,18 +534,111 @@ _INVARIANTS = {
         SELECT profile, cohort_key, run_digest FROM record_history
         WHERE cause = 'new_run' AND latency_ns >= previous_latency_ns ORDER BY ALL
     """,
+    "its history goes back in time, or leaves out a position": """
+        SELECT profile, cohort_key FROM record_history
+        QUALIFY "at" < lag("at") OVER (PARTITION BY profile, cohort_key ORDER BY position)
+            OR position <> row_number() OVER (PARTITION BY profile, cohort_key ORDER BY position) ORDER BY ALL
+    """,
+    "it has ranked runs and no record": """
+        SELECT profile, cohort_key FROM cohorts ANTI JOIN current_records USING (profile, cohort_key)
+        WHERE results > 0 ORDER BY ALL
+    """,
     "a record does not name the holder before it": """
         SELECT profile, cohort_key, run_digest FROM record_history
         QUALIFY previous_run_digest IS DISTINCT FROM
-            lag(run_digest) OVER (PARTITION BY profile, cohort_key ORDER BY "at", run_digest) ORDER BY ALL
+            lag(run_digest) OVER (PARTITION BY profile, cohort_key ORDER BY position) ORDER BY ALL
     """,
     "the current record is not the last of its history": """
         SELECT profile, cohort_key FROM current_records JOIN record_history USING (profile, cohort_key)
         GROUP BY profile, cohort_key, current_records.run_digest
-        HAVING arg_max(record_history.run_digest, (record_history."at", record_history.run_digest))
-            <> current_records.run_digest ORDER BY ALL
+        HAVING arg_max_null(record_history.run_digest, position) IS DISTINCT FROM current_records.run_digest
+        ORDER BY ALL
     """,
 }
+
+
+def check_supersession(connection: DuckDBPyConnection) -> Check:
+    """No run is superseded by itself, along however many successors."""
+    found = Findings("supersession", "superseded runs lead to one that is not")
+    successors = dict(
+        connection.execute("SELECT run_digest, successor FROM corrections WHERE successor IS NOT NULL").fetchall()
+    )
+    for start in sorted(successors):
+        found.looked_at += 1
+        run: str | None = start
+        for _ in successors:
+            run = successors.get(run)
+        if run is not None:
+            found.problem(f"corrections {start}", f"it is superseded in a circle through {successors[start]}")
+    return found.check()
+
+
+def check_floors(connection: DuckDBPyConnection) -> Check:
+    """No eligible run is faster than its floor without the flag that says so."""
+    found = Findings("floors", "eligible runs are above their floor or flagged")
+    found.looked_at = _count(connection, "SELECT count(*) FROM runs WHERE eligible")
+    for run, latency, floor in connection.execute(_BELOW).fetchall():
+        found.problem(f"runs {run}", f"{latency} ns is below its floor of {floor:.6g} ns and not flagged BELOW_FLOOR")
+    return found.check()
+
+
+_BELOW = """
+SELECT run_digest, latency_ns, floor_ns FROM runs JOIN floor_estimates USING (workload_digest, hardware)
+WHERE model = 'headroom-v2' AND eligible AND latency_ns < floor_ns AND NOT list_contains(flags, 'BELOW_FLOOR')
+ORDER BY ALL
+"""
+
+
+def _recomputation(connection: DuckDBPyConnection, data: DataDirectory, progress: Progress) -> Check:
+    """Every table is what the parts, the corrections and the policy of this program make of it."""
+    found = Findings("recomputation", "tables equal what is made again from parts, corrections and policy")
+    progress("recompute", 0, None)
+    with tempfile.TemporaryDirectory(prefix="kernelhouse-") as folder:
+        again = Path(folder) / "again.duckdb"
+        try:
+            derive(data, again)
+        except KernelhouseError as error:
+            found.problem(_place(data, data.database), f"it cannot be made again: {error}")
+            return found.check()
+        with closing(connect(again)) as made:
+            for table in TABLES:
+                found.looked_at += 1
+                if table is META:
+                    if dict(made.execute(_BUILD).fetchall()) != dict(connection.execute(_BUILD).fetchall()):
+                        found.problem(
+                            "meta", "it was built from other parts, corrections or policy: run kernelhouse ingest"
+                        )
+                elif _fingerprint(made, table) != _fingerprint(connection, table):
+                    _differences(made, connection, table, found)
+    return found.check()
+
+
+_BUILD = "SELECT key, value FROM meta WHERE key IN ('build_key', 'policy_digest', 'format_version')"
+
+
+def _fingerprint(connection: DuckDBPyConnection, table: Table) -> tuple[Any, ...]:
+    """Return the number of rows and a sum over them, whatever their order."""
+    columns = ", ".join(f'"{column.name}"' for column in table.columns)
+    sql = f"SELECT count(*), sum(hash({columns})::HUGEINT) FROM {table.name}"
+    (row,) = connection.execute(sql).fetchall()
+    return tuple(row)
+
+
+def _differences(made: DuckDBPyConnection, kept: DuckDBPyConnection, table: Table, found: Findings) -> None:
+    """Name the rows that only one of the two has."""
+    import duckdb
+
+    key = ", ".join(f'"{column}"' for column in table.key)
+    with closing(duckdb.connect()) as scratch:
+        for name, source in (("made", made), ("kept", kept)):
+            scratch.register(name, source.sql(f"FROM {table.name}").to_arrow_table())
+        for what, one, other in (
+            ("the database has this row, its recomputation has not", "kept", "made"),
+            ("the database lacks this row of its recomputation", "made", "kept"),
+        ):
+            sql = f"SELECT {key} FROM (FROM {one} EXCEPT ALL FROM {other}) ORDER BY ALL"
+            for row in scratch.execute(sql).fetchall():
+                found.problem(_row(table.name, row), what)
 
 
 def _sha256(path: Path) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline.query.dossier import (
     Artifact,
+    Correction,
     Dossier,
     ImplementationDossier,
     ObjectDossier,
@@ -20,6 +21,7 @@ from pipeline.query.dossier import (
 from pipeline.query.find import Found
 from pipeline.query.plain import plain
 from pipeline.render import text as words
+from pipeline.render.leaderboard import floors as render_floors
 from pipeline.render.leaderboard import operation as render_operation
 from pipeline.render.screen import Screen
 
@@ -51,10 +53,19 @@ def _run(screen: Screen, run: RunDossier) -> None:
     screen.prose(words.trust(run.evidence_level, run.license, run.source_available), "  ")
     if not run.eligible:
         screen.prose(f"Not eligible: {', '.join(run.reasons)}", "  ")
-    if run.flags:
-        screen.prose(f"Flags: {', '.join(run.flags)}", "  ")
     for rerun in run.reruns:
         screen.prose(_rerun(rerun, run), "  ")
+    for correction in run.corrections:
+        screen.prose(_correction(correction), "  ")
+    for suspension in run.suspensions:
+        until = f"until {words.day(suspension.until)}" if suspension.until else "still"
+        screen.prose(f"No standing: {suspension.cause} since {words.day(suspension.since)}, {until}", "  ")
+    if run.flag_details:
+        screen.heading("Flags")
+        screen.pairs((each.flag, each.detail) for each in run.flag_details)
+    if run.floors:
+        screen.heading("Floors")
+        render_floors(screen, run.floors, run.latency_ns, "run")
     screen.heading("Identity")
     screen.pairs(
         [
@@ -127,6 +138,13 @@ def _run(screen: Screen, run: RunDossier) -> None:
     _json(screen, run.manifests)
 
 
+def _correction(correction: Correction) -> str:
+    parts = [f"Correction: {correction.action} by {correction.author} on {words.day(correction.at)}", correction.reason]
+    if correction.successor:
+        parts.append(f"run {words.short(correction.successor)} counts in its place")
+    return words.SEPARATOR.join(parts)
+
+
 def _workload(screen: Screen, run: RunDossier) -> None:
     screen.heading("Workload")
     rule = dict(run.correctness)
@@ -166,7 +184,8 @@ def _standing(standing: Standing, run: RunDossier) -> str:
     group = _PROFILES.get(standing.profile, standing.profile)
     observed = f"observed {words.day(run.observed_at)}"
     if standing.rank is None:
-        return words.SEPARATOR.join(["Not ranked in its comparison group", group, observed])
+        shut_out = [f"shown only, for {', '.join(standing.shut_out)}"] if standing.shut_out else []
+        return words.SEPARATOR.join(["Not ranked in its comparison group", group, observed, *shut_out])
     parts = [
         f"Rank {standing.rank}{' (tied)' if standing.tied else ''} in its comparison group",
         group,
@@ -288,7 +307,9 @@ def _artifacts(screen: Screen, artifacts: Sequence[Artifact], none: str) -> None
                         )
                     ),
                 ),
-                ("kept in", f"blob {artifact.blob_sha256}, byte {artifact.byte_offset}, {artifact.pointer}"),
+                ("taken down", artifact.taken_down)
+                if artifact.taken_down
+                else ("kept in", f"blob {artifact.blob_sha256}, byte {artifact.byte_offset}, {artifact.pointer}"),
             ]
         )
 

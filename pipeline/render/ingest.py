@@ -10,12 +10,15 @@ from pipeline.render.screen import Screen
 def render(screen: Screen, report: IngestReport) -> None:
     """Write what was pulled, what became of it, and whether it is published."""
     screen.heading(f"{'Dry run of' if report.dry_run else 'Ingested'} {report.source}")
-    known = "" if report.new_snapshot else " (known already)"
+    known = ("" if report.new_snapshot else " (known already)") + ("" if report.complete else ", incomplete")
     screen.pairs(
         [
             ("repository", report.repository or ""),
             ("revision", report.revision or ""),
-            ("snapshot", f"#{report.sequence} {words.short(report.snapshot_id)}{known}"),
+            (
+                "snapshot",
+                f"#{report.sequence} {words.short(report.snapshot_id)}{known}",
+            ),
             (
                 "files",
                 f"{report.files:,}: {report.files_read:,} read, {report.files_unchanged:,} unchanged, "
@@ -39,6 +42,9 @@ def render(screen: Screen, report: IngestReport) -> None:
                     )
                 ),
             ),
+            ("withdrawn", words.count(report.records_withdrawn, "record") if report.records_withdrawn else ""),
+            ("reinstated", words.count(report.records_reinstated, "record") if report.records_reinstated else ""),
+            ("changed", f"operations of {', '.join(report.operations_changed)}" if report.operations_changed else ""),
             (
                 "held back",
                 ", ".join(f"{reason} {amount:,}" for reason, amount in sorted(report.quarantine_reasons.items())),

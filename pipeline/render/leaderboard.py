@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.query.leaderboard import Board, Cohort, Entry, Leaderboard
+from pipeline.query.leaderboard import Board, Cohort, Entry, Floor, Leaderboard
 from pipeline.query.operations import Argument, Axis, Operation
 from pipeline.render import text as words
 from pipeline.render.screen import Screen
 
 _PROFILES = {"source_native": "Source-native comparison", "strict_exact": "Strict comparison"}
+_MODELS = {
+    "headroom-v1": "an estimate from declared tensors and datasheet peaks",
+    "headroom-v2": "a lower bound from what must be read and computed and datasheet peaks",
+}
 _TERMS = {"dram": "bandwidth-bound", "compute": "compute-bound"}
 
 
@@ -88,7 +92,7 @@ def _cohorts(screen: Screen, board: Board, profile: str) -> None:
         if cohort.entries:
             _record(screen, cohort)
             _baseline(screen, cohort)
-            _floors(screen, cohort)
+            floors(screen, cohort.floors, cohort.record.latency_ns if cohort.record else None, "record")
             screen.table(
                 ("#", "implementation", "by", "runtime", "latency", "vs #1", "evidence", "flags", "observed", "run"),
                 [_entry(entry) for entry in cohort.entries],
@@ -99,6 +103,18 @@ def _cohorts(screen: Screen, board: Board, profile: str) -> None:
         if cohort.not_ranked:
             reasons = ", ".join(f"{amount} {reason}" for reason, amount in cohort.not_ranked.items())
             screen.prose(f"Not ranked: {reasons}", "  ")
+        for run in cohort.shut_out:
+            screen.prose(
+                words.SEPARATOR.join(
+                    [
+                        f"Shown, not ranked: {run.implementation}",
+                        words.latency(run.latency_ns),
+                        ", ".join(run.flags),
+                        f"run {words.short(run.run_digest)}",
+                    ]
+                ),
+                "  ",
+            )
 
 
 def _title(cohort: Cohort, profile: str) -> str:
@@ -109,6 +125,8 @@ def _title(cohort: Cohort, profile: str) -> str:
             f"Workload {words.workload(cohort.shape_summary, cohort.dtypes)}",
             *words.environment(cohort.environment_manifest),
             words.protocol(cohort.protocol_manifest),
+            *([f"timed by {cohort.protocol_era} (inferred)"] if cohort.protocol_era else []),
+            *([f"inputs of {cohort.input_identity}"] if cohort.input_identity else []),
             words.count(cohort.results, "result"),
             f"last observed {words.day(cohort.last_observed_at)}",
         ]
@@ -128,12 +146,13 @@ def _record(screen: Screen, cohort: Cohort) -> None:
         screen.prose(words.SEPARATOR.join(parts), "  ")
 
 
-def _floors(screen: Screen, cohort: Cohort) -> None:
-    for floor in cohort.floors:
+def floors(screen: Screen, answer: Sequence[Floor], latency_ns: int | None, subject: str) -> None:
+    """Write each floor estimate with its derivation and how far the latency of ``subject`` is above it."""
+    for floor in answer:
         if floor.floor_ns is None:
             screen.prose(f"No floor estimate by {floor.model}", "  ")
         else:
-            screen.prose(_headroom(floor.floor_ns, cohort.record.latency_ns if cohort.record else None), "  ")
+            screen.prose(_headroom(floor.floor_ns, latency_ns, subject), "  ")
             terms = [
                 f"{name} {words.latency(term)}"
                 for name, term in (("DRAM", floor.dram_ns), ("compute", floor.compute_ns))
@@ -144,19 +163,19 @@ def _floors(screen: Screen, cohort: Cohort) -> None:
         for assumption in floor.assumptions:
             screen.prose(assumption, "    ")
         screen.prose(
-            f"{floor.model}, peaks {floor.peaks}: an estimate from declared tensors and datasheet peaks, not evidence; "
+            f"{floor.model}, peaks {floor.peaks}: {_MODELS.get(floor.model, 'an estimate')}, not evidence; "
             "a kernel can sit well above it for good reasons.",
             "    ",
         )
 
 
-def _headroom(floor_ns: float, record_ns: int | None) -> str:
+def _headroom(floor_ns: float, latency_ns: int | None, subject: str) -> str:
     said = f"Estimated floor {words.latency(floor_ns)}"
-    if record_ns is None or floor_ns <= 0:
+    if latency_ns is None or floor_ns <= 0:
         return said
-    times = record_ns / floor_ns
+    times = latency_ns / floor_ns
     place = "above it" if times >= 1 else "the estimate: faster than it allows"
-    return f"{said}{words.SEPARATOR}record {words.ratio(times)} {place}"
+    return f"{said}{words.SEPARATOR}{subject} {words.ratio(times)} {place}"
 
 
 def _baseline(screen: Screen, cohort: Cohort) -> None:

@@ -15,7 +15,7 @@ def render(screen: Screen, events: Sequence[Event]) -> None:
         screen.prose("No record yet.")
         return
     screen.table(
-        ("observed", "", "operation", "GPU", "workload", "implementation", "by", "latency", "before", "gain", "run"),
+        ("at", "", "cause", "operation", "GPU", "workload", "implementation", "by", "latency", "before", "gain", "run"),
         [_event(event) for event in events],
         right=("latency", "before", "gain"),
         indent="",
@@ -27,13 +27,14 @@ def _event(event: Event) -> Sequence[str]:
     return (
         words.moment(event.at),
         "*" if event.current else "",
+        event.cause,
         event.operation,
         event.hardware,
         words.workload(event.shape_summary, event.dtypes),
-        event.implementation,
-        event.role if event.role == "baseline" else event.author,
+        event.implementation or "none",
+        (event.role if event.role == "baseline" else event.author) or "-",
         words.latency(event.latency_ns),
         "first" if first else words.latency(event.previous_latency_ns),
         words.ratio(event.improvement),
-        words.short(event.run_digest),
+        words.short(event.run_digest) if event.run_digest else "-",
     )

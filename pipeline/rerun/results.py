@@ -76,7 +76,7 @@ class RerunSource:
 
     root: Path
 
-    def pull(self, blobs: Blobs, listing: Listing, progress: Progress) -> Pull:
+    def pull(self, blobs: Blobs, listing: Listing, progress: Progress, earlier: Sequence[Pull] = ()) -> Pull:
         """Keep every result file; all of them must be sound, or none is taken.
 
         Raises:

@@ -5,13 +5,24 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from pipeline.errors import SourceError, UsageError
-from pipeline.sources.listing import Blobs, Failure, Kind, ListedFile, Listing, Progress, Pull
+from pipeline.errors import SourceError
+from pipeline.sources.listing import (
+    Blobs,
+    Failure,
+    Kind,
+    ListedFile,
+    Listing,
+    Progress,
+    Pull,
+    check_authors,
+    is_wanted,
+)
 
 FOLDERS = ("definitions", "solutions", "workloads", "traces", "blob")
 """Folders of the upstream layout; nothing beside them belongs to a trace set."""
@@ -30,7 +41,7 @@ class DirectorySource:
     revision: str | None = None
     authors: tuple[str, ...] = ()
 
-    def pull(self, blobs: Blobs, listing: Listing, progress: Progress) -> Pull:
+    def pull(self, blobs: Blobs, listing: Listing, progress: Progress, earlier: Sequence[Pull] = ()) -> Pull:
         """List the folder and copy its documents and records into the blob store.
 
         A file that cannot be read is listed as FETCH_FAILED and leaves the pull incomplete.
@@ -39,12 +50,14 @@ class DirectorySource:
             SourceError: no such folder, or nothing of the upstream layout in it.
             UsageError: an author that has no folder here.
         """
-        paths = [path for path in self._paths() if self._wanted(path, listing)]
-        self._check_authors(listing)
+        places = self._places()
+        every = sorted(places)
+        check_authors(every, self.authors, listing, str(self.root))
+        paths = [path for path in every if is_wanted(path, self.authors, listing)]
         listed = []
         for done, path in enumerate(paths):
             progress("fetch", done, len(paths))
-            listed.append(self._take(path, listing.kind_of(path), blobs))
+            listed.append(self._take(places[path], path, listing.kind_of(path), blobs))
         progress("fetch", len(paths), len(paths))
         return Pull(
             source=self.name,
@@ -55,9 +68,10 @@ class DirectorySource:
             files=tuple(listed),
         )
 
-    def _take(self, path: str, kind: Kind, blobs: Blobs) -> ListedFile:
-        place = self.root / path
+    def _take(self, place: Path, path: str, kind: Kind, blobs: Blobs) -> ListedFile:
         try:
+            if fault := self._refusal(place):
+                return ListedFile(path, kind, 0, failure=Failure("FETCH_FAILED", f"{path} {fault}"))
             if kind.is_fetched:
                 sha256, size = blobs.add_file(place)
                 return ListedFile(path, kind, size, sha256, fetched=True)
@@ -70,28 +84,26 @@ class DirectorySource:
             detail = f"{path} could not be read: {error.strerror}"
             return ListedFile(path, kind, 0, failure=Failure("FETCH_FAILED", detail))
 
-    def _paths(self) -> list[str]:
+    def _refusal(self, place: Path) -> str | None:
+        """Say why a file is not read: it is no plain file, or a link out of the trace set (but for a hub cache)."""
+        if not stat.S_ISREG(place.stat().st_mode):
+            return "is no plain file; put a file in its place"
+        root = self.root.resolve()
+        allowed = [root, *(parent / "blobs" for parent in root.parents[1:2])]
+        if not any(place.resolve().is_relative_to(folder) for folder in allowed):
+            return "is a link out of the trace set; put a copy in its place"
+        return None
+
+    def _places(self) -> dict[str, Path]:
+        """Return the files of the trace set by the path that they are listed under."""
         if not self.root.is_dir():
             raise SourceError(f"{self.root} is no folder: give 'sample' or the folder of a trace set")
-        found = [path for folder in FOLDERS for path in _files_below(self.root, folder)]
+        found = dict(place for folder in FOLDERS for place in _files_below(self.root, folder))
         if not found:
             raise SourceError(
                 f"{self.root} holds no trace set: expected at least one of {', '.join(f + '/' for f in FOLDERS)} in it"
             )
-        return sorted(found)
-
-    def _wanted(self, path: str, listing: Listing) -> bool:
-        if not self.authors or listing.kind_of(path) not in (Kind.SOLUTION, Kind.TRACE):
-            return True
-        return listing.author_of(path) in self.authors
-
-    def _check_authors(self, listing: Listing) -> None:
-        if not self.authors:
-            return
-        known = {author for path in self._paths() if (author := listing.author_of(path)) is not None}
-        for author in self.authors:
-            if author not in known:
-                raise UsageError(f"no author folder {author!r} in {self.root}: there are {', '.join(sorted(known))}")
+        return found
 
 
 def sample_source() -> DirectorySource:
@@ -99,11 +111,15 @@ def sample_source() -> DirectorySource:
     return DirectorySource(Path(str(files("pipeline") / "sample" / "trace-set")), name="sample")
 
 
-def _files_below(root: Path, folder: str) -> Iterator[str]:
-    """Yield the files below a folder; links to files count (hub caches are made of them), links to folders do not."""
+def _files_below(root: Path, folder: str) -> Iterator[tuple[str, Path]]:
+    """Yield the files below a folder, each with its path inside the trace set as UTF-8 text.
+
+    Links to files count (hub caches are made of them), links to folders do not.
+    """
     for place, folders, names in os.walk(root / folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in names:
             if not name.startswith("."):
-                relative = (Path(place) / name).relative_to(root).as_posix()
-                yield relative.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+                path = Path(place) / name
+                relative = path.relative_to(root).as_posix()
+                yield relative.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"), path

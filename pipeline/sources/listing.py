@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
+
+from pipeline.errors import UsageError
 
 
 class Kind(StrEnum):
@@ -48,6 +50,8 @@ class ListedFile:
     locator: str | None = None
     """Where it can be had again, where the source has such a place."""
     failure: Failure | None = None
+    oid: str | None = None
+    """Git blob SHA-1 of its content, where the source names content so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,18 @@ class Blobs(Protocol):
         """Keep a copy of a file; return its SHA-256 and its size in bytes."""
         ...
 
+    def add_stream(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """Keep what the chunks make up; return its SHA-256 and its size in bytes. Where they raise, nothing is kept."""
+        ...
+
+    def has(self, sha256: str) -> bool:
+        """Tell whether a blob is kept."""
+        ...
+
+    def of_sizes(self, sizes: Collection[int]) -> Iterator[Path]:
+        """Yield the blobs that have one of these sizes in bytes."""
+        ...
+
 
 class Listing(Protocol):
     """How the documents of a source are laid out: the part of an adapter that a source needs."""
@@ -96,10 +112,33 @@ Progress = Callable[[str, int, int | None], None]
 class Source(Protocol):
     """Somewhere that traces can be pulled from."""
 
-    def pull(self, blobs: Blobs, listing: Listing, progress: Progress) -> Pull:
+    def pull(self, blobs: Blobs, listing: Listing, progress: Progress, earlier: Sequence[Pull] = ()) -> Pull:
         """List the source and bring the files that matter into the blob store.
+
+        ``earlier`` are the pulls that the warehouse has, in sequence: what they brought need not be fetched again.
 
         Raises:
             SourceError: the source cannot be read at all.
         """
         ...
+
+
+def is_wanted(path: str, authors: Sequence[str], listing: Listing) -> bool:
+    """Tell whether a file belongs to a pull: author folders limit solutions and traces alone."""
+    if not authors or listing.kind_of(path) not in (Kind.SOLUTION, Kind.TRACE):
+        return True
+    return listing.author_of(path) in authors
+
+
+def check_authors(paths: Iterable[str], authors: Sequence[str], listing: Listing, place: str) -> None:
+    """Refuse an author that has no folder.
+
+    Raises:
+        UsageError: naming the authors that there are.
+    """
+    if not authors:
+        return
+    known = {author for path in paths if (author := listing.author_of(path)) is not None}
+    for author in authors:
+        if author not in known:
+            raise UsageError(f"no author folder {author!r} in {place}: there are {', '.join(sorted(known))}")

@@ -1,13 +1,20 @@
-"""The blob store: raw files by the SHA-256 of their content. Nothing in it ever changes."""
+"""The blob store: raw files by the SHA-256 of their content. Only a takedown ever changes one.
+
+Texts that a takedown removes are blanked, and a tombstone says what they were (see :mod:`pipeline.store.tombstones`).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pipeline.errors import DataDirectoryError
-from pipeline.store.files import TEMPORARY
+from pipeline.store.files import TEMPORARY, appearing, remove_temporaries, write_whole
+from pipeline.store.tombstones import Removal, Tombstone, read_tombstone, tombstone_text
+from pipeline.upstream.framing import Record
 
 _CHUNK = 2**20
 
@@ -44,6 +51,38 @@ class BlobStore:
         except FileNotFoundError:
             raise DataDirectoryError(f"blob {sha256} is missing from {self._root}: restore it from a backup") from None
 
+    def tombstone(self, sha256: str) -> Tombstone | None:
+        """Return what was taken out of a blob, where something was."""
+        return read_tombstone(self._tombstone_file(sha256))
+
+    def restored(self, sha256: str, records: Iterable[Record]) -> Iterable[Record]:
+        """Return the records of a blob under the identity that they had when they were fetched."""
+        tombstone = self.tombstone(sha256)
+        return records if tombstone is None else tombstone.restore(records)
+
+    def redact(self, sha256: str, changed: Mapping[int, bytes], removals: Sequence[Removal]) -> None:
+        """Put changed bytes at their offsets of a blob, with a tombstone of what is gone, which is written first.
+
+        A killed process may leave a tombstone beside a blob that still holds the texts: the next takedown finds them
+        again and writes the same.
+        """
+        before = self.tombstone(sha256)
+        kept = set(removals) | set(before.removals if before else ())
+        with appearing(self.path(sha256)) as copy:
+            content = bytearray(self.read(sha256))
+            for offset, data in changed.items():
+                content[offset : offset + len(data)] = data
+            copy.write_bytes(content)
+            tombstone = Tombstone(
+                blob_sha256=sha256,
+                kept_sha256="sha256:" + hashlib.sha256(content).hexdigest(),
+                removals=tuple(sorted(kept, key=lambda each: (each.record_offset, each.pointer))),
+            )
+            write_whole(self._tombstone_file(sha256), tombstone_text(tombstone))
+
+    def _tombstone_file(self, sha256: str) -> Path:
+        return self._root.parent / "tombstones" / f"{sha256.removeprefix('sha256:')}.json"
+
     def add_file(self, path: Path) -> tuple[str, int]:
         """Keep a copy of a file; return its SHA-256 and its size in bytes.
 
@@ -55,21 +94,37 @@ class BlobStore:
             if self.has(sha256):
                 return sha256, size
             stream.seek(0)
-            temporary = self._temporary(sha256)
-            hasher, size = hashlib.sha256(), 0
-            try:
-                with temporary.open("wb") as copy:
-                    while chunk := stream.read(_CHUNK):
-                        hasher.update(chunk)
-                        size += copy.write(chunk)
-                sha256 = "sha256:" + hasher.hexdigest()
-                target = self.path(sha256)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                temporary.replace(target)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
+            return self.add_stream(iter(lambda: stream.read(_CHUNK), b""))
+
+    def add_stream(self, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """Keep what the chunks make up; return its SHA-256 and its size in bytes.
+
+        Whatever the chunks raise ends it, and nothing is kept: so a source checks what it hands over.
+        """
+        folder = self._scratch or self._root
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = folder / f"{TEMPORARY}{uuid.uuid4().hex}"
+        hasher, size = hashlib.sha256(), 0
+        try:
+            with temporary.open("xb") as copy:
+                for chunk in chunks:
+                    hasher.update(chunk)
+                    size += copy.write(chunk)
+            sha256 = "sha256:" + hasher.hexdigest()
+            target = self.path(sha256)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
         return sha256, size
+
+    def of_sizes(self, sizes: Collection[int]) -> Iterator[Path]:
+        """Yield the blobs that have one of these sizes in bytes."""
+        for folder in sorted(self._root.glob("[0-9a-f][0-9a-f]")):
+            for entry in os.scandir(folder):
+                if not entry.name.startswith(TEMPORARY) and entry.stat().st_size in sizes:
+                    yield Path(entry.path)
 
     def sync(self) -> None:
         """Make every blob survive a crash of the machine: one call for all, since one each is slow."""
@@ -77,10 +132,5 @@ class BlobStore:
 
     def remove_temporaries(self) -> None:
         """Remove what a killed process left unfinished."""
-        for leftover in self._root.glob(f"*/{TEMPORARY}*"):
-            leftover.unlink(missing_ok=True)
-
-    def _temporary(self, sha256: str) -> Path:
-        target = self.path(sha256)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        return target.parent / f"{TEMPORARY}{os.getpid()}-{target.name}"
+        for folder in (self._root, *self._root.glob("[0-9a-f][0-9a-f]")):
+            remove_temporaries(folder)

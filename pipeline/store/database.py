@@ -5,15 +5,18 @@ The live file is never opened for writing, so readers are never blocked and neve
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
 from pipeline.errors import DataDirectoryError
 from pipeline.store.files import TEMPORARY, appearing
@@ -39,7 +42,7 @@ def policy_digest() -> str:
     """Return the digest of everything but the evidence that decides a build: SQL, peaks and table declarations."""
     folder = warehouse_folder()
     digest = hashlib.sha256()
-    for path in (*policy_files().values(), *sorted(folder.glob("peaks/*.csv"))):
+    for path in (*chain.from_iterable(policy_files().values()), *sorted(folder.glob("peaks/*.csv"))):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
         digest.update(content)
@@ -48,17 +51,23 @@ def policy_digest() -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def build(parts: Mapping[str, Sequence[Path]], target: Path, *, meta: Mapping[str, str]) -> None:
+def build(
+    parts: Mapping[str, Sequence[Path]],
+    target: Path,
+    *,
+    meta: Mapping[str, str],
+    reviewed: Mapping[str, pa.Table] | None = None,
+) -> None:
     """Build the database from the Parquet parts of each evidence table and rename it onto ``target``.
 
-    ``meta`` becomes the rows of the table ``meta``. One build at a time for a target: the caller holds the data
-    directory. Whatever fails, ``target`` stays as it was and nothing is left beside it; DataDirectoryError where
-    a part does not fit its declaration.
+    ``reviewed`` holds the rows of the reviewed tables, by name; ``meta`` becomes the rows of the table ``meta``.
+    One build at a time for a target: the caller holds the data directory. Whatever fails, ``target`` stays as it was
+    and nothing is left beside it; DataDirectoryError where a part does not fit its declaration.
     """
     _remove_leftovers(target)
     try:
         with appearing(target) as aside, closing(duckdb.connect(str(aside))) as connection:
-            _fill(connection, parts, meta)
+            _fill(connection, parts, reviewed or {}, meta)
     except duckdb.Error as error:
         what = f"{target} cannot be written ({_sentence(error)})"
         raise DataDirectoryError(f"{what}: free disk space or choose another data directory") from error
@@ -99,12 +108,29 @@ def connect(path: Path) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as error:
         what = f"{path} cannot be read ({_sentence(error)})"
         raise DataDirectoryError(f"{what}: run kernelhouse ingest --rebuild") from error
+    _lock_up(connection)
+    return connection
+
+
+def connect_several(databases: Mapping[str, Path]) -> duckdb.DuckDBPyConnection:
+    """Open several databases in one connection, each under its name, as :func:`connect` opens one."""
+    connection = duckdb.connect(config={"python_enable_replacements": "false"})
+    try:
+        for name, path in databases.items():
+            connection.execute(f"ATTACH {_literal(str(path))} AS {name} (READ_ONLY)")
+    except duckdb.Error as error:
+        what = f"{path} cannot be read ({_sentence(error)})"
+        raise DataDirectoryError(f"{what}: run kernelhouse ingest --rebuild") from error
+    _lock_up(connection)
+    return connection
+
+
+def _lock_up(connection: duckdb.DuckDBPyConnection) -> None:
     # Connections of one process to one file share their settings: a second one finds them made and locked.
     if connection.execute("SELECT current_setting('lock_configuration')").fetchone() == (False,):
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
-    return connection
 
 
 def connect_parts(parts: Mapping[str, Sequence[Path]]) -> duckdb.DuckDBPyConnection:
@@ -121,19 +147,32 @@ def connect_parts(parts: Mapping[str, Sequence[Path]]) -> duckdb.DuckDBPyConnect
     return connection
 
 
-def _fill(connection: duckdb.DuckDBPyConnection, parts: Mapping[str, Sequence[Path]], meta: Mapping[str, str]) -> None:
+def _fill(
+    connection: duckdb.DuckDBPyConnection,
+    parts: Mapping[str, Sequence[Path]],
+    reviewed: Mapping[str, pa.Table],
+    meta: Mapping[str, str],
+) -> None:
     """Make every table: evidence straight from its parts first, then the policies in the order of their numbers."""
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET preserve_insertion_order = false")
     connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
     connection.execute(f"SET threads = {min(_MOST_THREADS, os.cpu_count() or 1)}")
     connection.execute(f"SET VARIABLE warehouse = {_literal(_unglobbed(warehouse_folder()))}")
+    connection.execute("BEGIN")  # one commit for hundreds of statements
     for declared in TABLES:
         for statement in declaration(declared):
             connection.execute(statement)
+    connection.execute("COMMIT")
+    for name, rows in reviewed.items():
+        connection.register("reviewed_rows", rows)
+        connection.execute(f"INSERT INTO {table(name).name} BY NAME FROM reviewed_rows")
+        connection.unregister("reviewed_rows")
     for declared in EVIDENCE:
         _run(connection, declared, _parts_view(declared, parts.get(declared.name, ())))
-    policies = [(table(name), path.read_text(encoding="utf-8")) for name, path in policy_files().items()]
+    policies = [
+        (table(name), path.read_text(encoding="utf-8")) for name, files in policy_files().items() for path in files
+    ]
     governed = {declared for declared, _ in policies}
     straight = [(declared, f"FROM parts_{declared.name}") for declared in EVIDENCE if declared not in governed]
     for declared, select in (*straight, *policies):
@@ -148,14 +187,22 @@ def _run(connection: duckdb.DuckDBPyConnection, declared: Table, statement: str)
     try:
         connection.execute(statement)
     except duckdb.Error as error:
+        if os.strerror(errno.ENOSPC) in str(error):
+            raise  # no fault of the evidence
         what = f"the table {declared.name} cannot be built ({_sentence(error)})"
         raise DataDirectoryError(f"{what}: run kernelhouse ingest --rebuild") from error
 
 
-def policy_files() -> dict[str, Path]:
-    """Return the SQL file ``NN_<table>.sql`` of each table that has one, in the order of their numbers."""
-    files = sorted(warehouse_folder().glob("[0-9][0-9]_*.sql"))
-    return {path.stem.partition("_")[2]: path for path in files}
+def policy_files() -> dict[str, tuple[Path, ...]]:
+    """Return the SQL files of each table that has some, in the order of their numbers.
+
+    ``NN_<table>.sql`` fills a table, ``NN_<table>.<part>.sql`` fills it in part.
+    """
+    files: dict[str, tuple[Path, ...]] = {}
+    for path in sorted(warehouse_folder().glob("[0-9][0-9]_*.sql")):
+        name = path.name.partition("_")[2].partition(".")[0]
+        files[name] = (*files.get(name, ()), path)
+    return files
 
 
 def declaration(declared: Table) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from pipeline.store.files import TEMPORARY, remove_temporaries, write_whole
 FORMAT_VERSION = 1
 """Version of the layout described in ARCHITECTURE.md; a change of it comes with a migration."""
 
-_OWN = ("blobs", "snapshots", "tables", "dagster")
-"""Folders that may be there before the format version is: ``dagster`` holds the history of an orchestrator."""
+_OWN = ("blobs", "snapshots", "tables", "dagster", "writer.lock")
+"""What may be there before the format version is: ``dagster`` holds the history of an orchestrator."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ class DataDirectory:
         return self.root / "warehouse.duckdb"
 
     @property
+    def corrections(self) -> Path:
+        """The reviewed corrections, which people write; it need not exist."""
+        return self.root / "corrections.toml"
+
+    @property
     def exports(self) -> Path:
         """Tables as Parquet files for others, each replaced as a whole."""
         return self.root / "exports"
@@ -56,6 +62,11 @@ class DataDirectory:
     def format_file(self) -> Path:
         """The format version of the directory."""
         return self.root / "format.json"
+
+    @property
+    def lock_file(self) -> Path:
+        """Who writes to the directory now."""
+        return self.root / "writer.lock"
 
     def exists(self) -> bool:
         """Tell whether this is a data directory already."""
@@ -106,3 +117,23 @@ class DataDirectory:
                 write_whole(self.format_file, json.dumps({"format": FORMAT_VERSION}).encode() + b"\n")
         except OSError as error:
             raise DataDirectoryError(f"{self.root} cannot be written: {error.strerror}") from error
+
+    def remove_if_empty(self) -> None:
+        """Remove what :meth:`prepare` made, where neither a blob nor a snapshot came to lie in it."""
+        if any(self.blobs.rglob("*")) or any(self.snapshots.glob("*")):
+            return
+        self.format_file.unlink(missing_ok=True)
+        self.lock_file.unlink(missing_ok=True)
+        for folder in (self.blobs, self.blobs.parent, self.snapshots, self.tables, self.root):
+            with suppress(OSError):
+                folder.rmdir()
+
+
+def owning_directory(path: Path) -> DataDirectory | None:
+    """Return the data directory that a file is a part of, by its resolved path: not what else lies in that folder."""
+    for folder in path.parents:
+        data = DataDirectory(folder)
+        ours = (data.blobs.parent, data.snapshots, data.tables, data.database, data.format_file, data.lock_file)
+        if data.exists() and any(path == own or own in path.parents for own in ours):
+            return data
+    return None

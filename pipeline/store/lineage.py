@@ -8,7 +8,7 @@ loaded as it is and has no place of its own there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ import duckdb
 from pipeline.manifests import canonical_text, sha256_of
 from pipeline.store.database import declaration, policy_digest, policy_files, warehouse_folder
 from pipeline.store.layout import FORMAT_VERSION
-from pipeline.store.tables import EVIDENCE, META, SNAPSHOTS, Table, table
+from pipeline.store.tables import EVIDENCE, META, REVIEWED, SNAPSHOTS, Table, table
 
 Place: TypeAlias = tuple[Literal["evidence", "warehouse"], str]
 """Where a table lies, and its name."""
@@ -45,21 +45,27 @@ def recipes() -> dict[Place, Recipe]:
     for declared in EVIDENCE:
         version = _digest(declared, {"format": str(FORMAT_VERSION)})
         made["evidence", declared.name] = Recipe(declared, ("evidence", declared.name), (), "", version)
+    for declared in REVIEWED:
+        reviewed: Place = ("warehouse", declared.name)
+        made[reviewed] = Recipe(declared, reviewed, (), "", _digest(declared, {"format": str(FORMAT_VERSION)}))
     files = policy_files()
     with closing(duckdb.connect()) as parser:
-        for name, path in files.items():
-            sql = path.read_text(encoding="utf-8")
-            reads = tuple(sorted({_place(read, files) for read in _tables_of(sql, parser)}))
-            version = _digest(table(name), _contents(path) | {"/".join(read): made[read].version for read in reads})
-            made["warehouse", name] = Recipe(table(name), ("warehouse", name), reads, sql, version)
+        for name, paths in files.items():
+            policies = [path.read_text(encoding="utf-8") for path in paths]
+            named = {_place(read, files) for sql in policies for read in _tables_of(sql, parser)}
+            reads = tuple(sorted(named))
+            contents = dict(item for path in paths for item in _contents(path).items())
+            version = _digest(table(name), contents | {"/".join(read): made[read].version for read in reads})
+            made["warehouse", name] = Recipe(table(name), ("warehouse", name), reads, "\n".join(policies), version)
     noted: Place = ("warehouse", META.name)
     made[noted] = Recipe(META, noted, (("evidence", SNAPSHOTS.name),), "", policy_digest())
     return made
 
 
-def _place(read: str, files: Mapping[str, Path]) -> Place:
+def _place(read: str, files: Container[str]) -> Place:
     name = read.removeprefix("parts_")
-    return ("evidence", name) if name != read or name not in files else ("warehouse", name)
+    derived = name in files or table(name) in REVIEWED
+    return ("evidence", name) if name != read or not derived else ("warehouse", name)
 
 
 def _tables_of(sql: str, parser: duckdb.DuckDBPyConnection) -> Iterator[str]:

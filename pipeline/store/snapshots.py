@@ -101,6 +101,8 @@ def _file_record(file: ListedFile) -> dict[str, Any]:
     }
     if file.locator is not None:
         record["locator"] = file.locator
+    if file.oid is not None:
+        record["oid"] = file.oid
     if file.failure is not None:
         record["failure"] = {"reason": file.failure.reason, "detail": file.failure.detail}
     return record
@@ -139,4 +141,5 @@ def _listed_file(record: dict[str, Any]) -> ListedFile:
         fetched=record["fetched"],
         locator=record.get("locator"),
         failure=Failure(failure["reason"], failure["detail"]) if failure else None,
+        oid=record.get("oid"),
     )

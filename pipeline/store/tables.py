@@ -3,9 +3,10 @@
 The Arrow schema of the Parquet parts, the JSON Schema in ``schemas/``, the DuckDB table with its
 comments, the checks of ``kernelhouse verify`` and the documentation all come from here.
 
-Two stages. *Evidence* tables come from documents and are kept as Parquet parts, one part a table and
-snapshot, never changed once written. *Derived* tables come from SQL in ``warehouse/`` when the
-database is built. A column marked ``derived`` of an evidence table is not in the parts: it can change
+Three stages. *Evidence* tables come from documents and are kept as Parquet parts, one part a table and
+snapshot, never changed once written. *Reviewed* tables come from files of the data directory that people
+write, read anew at every build. *Derived* tables come from SQL in ``warehouse/`` when the database is
+built. A column marked ``derived`` of an evidence table is not in the parts: it can change
 later (standing, flags, evidence level), so it too is made when the database is built.
 """
 
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-Stage = Literal["evidence", "derived"]
+Stage = Literal["evidence", "reviewed", "derived"]
 
 
 class Type(Enum):
@@ -308,7 +309,11 @@ RUNS = Table(
         _boolean("error_not_finite", "An error bound was written as not finite", derived=True),
         _texts("legacy_forms", "Legacy forms that its observations use", derived=True),
         _boolean("eligible", "May be ranked (ranking policy)", derived=True),
-        _texts("reasons", "Why it is not eligible: STATUS_..., MISSING_PRIMARY_METRIC, ...", derived=True),
+        _texts(
+            "reasons",
+            "Why not: STATUS_..., MISSING_PRIMARY_METRIC, RETRACTED, SUPERSEDED, TAKEN_DOWN, WITHDRAWN",
+            derived=True,
+        ),
         _text("evidence_level", "reported, reproducible, verified or replicated", derived=True),
         _texts("flags", "Marks of suspicion or of a data peculiarity", derived=True),
         _SNAPSHOT,
@@ -487,11 +492,44 @@ PEAKS = Table(
         _text("match", "Text that stands as a word in the hardware name"),
         _text("label", "GPU for people"),
         _double("hbm_gb_s", "Memory bandwidth in GB/s"),
+        _double("l2_mib", "Last-level cache in MiB: the L2, on AMD with the Infinity Cache", nullable=True),
         _double("fp4_tflops", "Dense FP4 peak in TFLOP/s", nullable=True),
+        _double("fp6_tflops", "Dense FP6 peak in TFLOP/s", nullable=True),
         _double("fp8_tflops", "Dense FP8 peak in TFLOP/s", nullable=True),
+        _double("int8_tops", "Dense INT8 peak in TOP/s", nullable=True),
         _double("bf16_tflops", "Dense BF16 and FP16 peak in TFLOP/s", nullable=True),
         _double("tf32_tflops", "Dense TF32 peak in TFLOP/s", nullable=True),
         _double("fp32_tflops", "FP32 peak in TFLOP/s", nullable=True),
+        _text("source", "Where the figures stand: document, edition, variant", nullable=True),
+    ),
+)
+
+CORRECTIONS = Table(
+    "corrections",
+    "reviewed",
+    "A reviewed correction: an entry of corrections.toml in the data directory",
+    ("run_digest", "action"),
+    (
+        _text("run_digest", "The run that is corrected"),
+        _text("action", "retract, supersede or takedown"),
+        _text("successor", "The run that counts in its place; null: none is named", nullable=True),
+        _texts("removes", "Digests of the log and source texts that a takedown removed from the blobs"),
+        _text("reason", "Why, in a sentence"),
+        _text("author", "Who reviewed it"),
+        _timestamp("at", "From when on it counts, UTC"),
+    ),
+)
+
+SUSPENSIONS = Table(
+    "suspensions",
+    "derived",
+    "A span of time in which a run has no standing",
+    ("run_digest", "cause", "since"),
+    (
+        _text("run_digest", "The run"),
+        _text("cause", "withdrawn, retracted, superseded or taken_down"),
+        _timestamp("since", "When it lost its standing, UTC"),
+        _timestamp("until", "When it was reinstated, UTC; null: it has no standing now", nullable=True),
     ),
 )
 
@@ -502,9 +540,75 @@ STANDING = Table(
     ("run_digest",),
     (
         _text("run_digest", "The run"),
-        _boolean("eligible", "May be ranked"),
+        _boolean("qualified", "Passed, with a primary latency: it counts while it has standing"),
+        _boolean("eligible", "May be ranked: qualified, and no suspension holds now"),
         _texts("reasons", "Why it is not eligible"),
         _text("evidence_level", "reported, reproducible, verified or replicated"),
+    ),
+)
+
+FLAGS = Table(
+    "flags",
+    "derived",
+    "A mark of suspicion or of a peculiarity of the data; it never changes a status",
+    ("run_digest", "flag"),
+    (
+        _text("run_digest", "The run"),
+        _text("flag", "BELOW_FLOOR, ERROR_LARGE, TZ_ASSUMED, ..."),
+        _text("detail", "What it rests on, in a sentence"),
+    ),
+)
+
+FLOOR_TENSORS = Table(
+    "floor_tensors",
+    "derived",
+    "A tensor of a workload as the floors see it",
+    ("workload_digest", "role", "position"),
+    (
+        _text("workload_digest", "The workload"),
+        _text("role", "input or output"),
+        _bigint("position", "Place among the operation's inputs or outputs, from 0"),
+        _text("name", "Argument name"),
+        Column("shape", Type.BIGINTS, "Dimensions in elements as stored"),
+        _double("elements", "Elements as stored"),
+        _double("width_bytes", "Bytes of an element; null where the dtype is unknown", nullable=True),
+        _double("bytes", "Bytes of the tensor; 0 where the dtype is unknown: none is proved"),
+        _text("class", "What its values are to a multiplier: fp4, fp6, fp8, int8, bf16 or tf32", nullable=True),
+        _boolean("described", "The workload describes it, so it is given"),
+    ),
+)
+
+FLOOR_FACTS = Table(
+    "floor_facts",
+    "derived",
+    "A workload as the floors see it, with the formula that fits it",
+    ("workload_digest",),
+    (
+        _text("workload_digest", "The workload"),
+        _text("family", "Family of its operation"),
+        _text("formula", "File of the formula, floor_terms.<formula>; null: none fits", nullable=True),
+        _text("axes", "Values of its axes and of the operation's constants: JSON object"),
+        _boolean("structured_sparse", "One operand keeps two of four values (2:4)"),
+        _bigint("topk", "Experts a token is routed to, where the operation tells", nullable=True),
+        _double("input_bytes", "Bytes of all declared input tensors"),
+        _double("output_bytes", "Bytes of all declared output tensors"),
+    ),
+)
+
+FLOOR_TERMS = Table(
+    "floor_terms",
+    "derived",
+    "What any correct kernel must move and compute for a workload (headroom-v2)",
+    ("workload_digest",),
+    (
+        _text("workload_digest", "The workload"),
+        _double("input_bytes", "Input bytes that must be read"),
+        _double("output_bytes", "Output bytes that must be written"),
+        _double("operations", "Useful arithmetic operations; null: none is proved", nullable=True),
+        _texts("classes", "Classes of the operands that meet in a multiplier (see floor_tensors); null: unknown"),
+        _text("memory", "Which inputs count, in a sentence"),
+        _text("work", "Which operations count, in a sentence; null: none", nullable=True),
+        _texts("assumptions", "What that rests on, code and sentence each"),
     ),
 )
 
@@ -542,6 +646,12 @@ COHORT_RUNS = Table(
         _text("cohort_key", "The cohort"),
         _text("run_digest", "The run"),
         _boolean("ranked", "Eligible, and not shut out by the profile"),
+        _boolean("qualified", "Would be ranked if it had standing: it counts in the history while it had"),
+        _texts("shut_out", "Flags for which the profile does not rank it"),
+        _text("input_identity", "Workload uuid where inputs come from tensor files (strict_exact)", nullable=True),
+        _text(
+            "protocol_era", "How the harness timed, inferred from the time of measurement (strict_exact)", nullable=True
+        ),
     ),
 )
 
@@ -564,6 +674,10 @@ COHORTS = Table(
         _text("protocol", "Name of the protocol"),
         _text("protocol_digest", "The protocol"),
         _text("metric", "latency:<statistic>:ns"),
+        _text("input_identity", "Workload uuid where inputs come from tensor files (strict_exact)", nullable=True),
+        _text(
+            "protocol_era", "How the harness timed, inferred from the time of measurement (strict_exact)", nullable=True
+        ),
         _bigint("results", "Ranked runs"),
         _bigint("runs", "All runs, also those that are not ranked"),
         _text("best_run_digest", "The fastest ranked run", nullable=True),
@@ -597,8 +711,8 @@ LEADERBOARD = Table(
         _bigint("latency_ns", "Latency in nanoseconds"),
         _double("vs_best", "Latency over the cohort's best"),
         _double("vs_baseline", "Latency over the cohort's best baseline", nullable=True),
-        _double("floor_ns", "Floor estimate in nanoseconds", nullable=True),
-        _double("vs_floor", "Latency over the floor", nullable=True),
+        _double("floor_ns", "Floor by the profile's floor model, in nanoseconds", nullable=True),
+        _double("vs_floor", "Latency over that floor", nullable=True),
         _text("evidence_level", "reported, reproducible, verified or replicated"),
         _texts("flags", "Flags of the run"),
         _timestamp("observed_at", "When it was measured, UTC"),
@@ -609,17 +723,18 @@ RECORD_HISTORY = Table(
     "record_history",
     "derived",
     "A change of the record holder of a cohort",
-    ("profile", "cohort_key", "run_digest", "at", "cause"),
+    ("profile", "cohort_key", "position"),
     (
         _text("profile", "The profile"),
         _text("cohort_key", "The cohort"),
-        _text("run_digest", "The new holder"),
-        _text("previous_run_digest", "The holder before", nullable=True),
-        _bigint("latency_ns", "Latency of the new holder in nanoseconds"),
+        _bigint("position", "Place in the history of the cohort, from 1"),
+        _text("run_digest", "The new holder; null: the cohort is left without one", nullable=True),
+        _text("previous_run_digest", "The holder before; null: there was none", nullable=True),
+        _bigint("latency_ns", "Latency of the new holder in nanoseconds", nullable=True),
         _bigint("previous_latency_ns", "Latency of the holder before in nanoseconds", nullable=True),
         _double("improvement", "Latency before over latency now", nullable=True),
-        _timestamp("at", "When the new holder was measured, UTC"),
-        _text("cause", "new_run, ..."),
+        _timestamp("at", "When the holder changed, UTC: when the new one was measured, else when standing changed"),
+        _text("cause", "new_run, withdrawn, reinstated, retracted, superseded or taken_down"),
         _text("policy_version", "Ranking policy that decided"),
     ),
 )
@@ -636,9 +751,9 @@ CURRENT_RECORDS = Table(
         _bigint("latency_ns", "Its latency in nanoseconds"),
         _text("fastest_run_digest", "The fastest ranked run"),
         _bigint("fastest_latency_ns", "Its latency in nanoseconds"),
-        _timestamp("held_since", "When the holder was measured, UTC"),
-        _double("floor_ns", "Floor estimate in nanoseconds", nullable=True),
-        _double("vs_floor", "Latency of the holder over the floor", nullable=True),
+        _timestamp("held_since", "When it took the record, UTC"),
+        _double("floor_ns", "Floor by the profile's floor model, in nanoseconds", nullable=True),
+        _double("vs_floor", "Latency of the holder over that floor", nullable=True),
     ),
 )
 
@@ -689,10 +804,16 @@ TABLES: tuple[Table, ...] = (
     PRESENCE,
     DRIFT,
     INGESTS,
+    CORRECTIONS,
     PROFILES,
     PEAKS,
-    STANDING,
+    FLOOR_TENSORS,
+    FLOOR_FACTS,
+    FLOOR_TERMS,
     FLOOR_ESTIMATES,
+    SUSPENSIONS,
+    STANDING,
+    FLAGS,
     COHORT_RUNS,
     COHORTS,
     LEADERBOARD,
@@ -701,6 +822,8 @@ TABLES: tuple[Table, ...] = (
     COVERAGE,
     META,
 )
+
+REVIEWED: tuple[Table, ...] = tuple(table for table in TABLES if table.stage == "reviewed")
 
 EVIDENCE: tuple[Table, ...] = tuple(table for table in TABLES if table.stage == "evidence")
 

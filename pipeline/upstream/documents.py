@@ -6,6 +6,7 @@ forms found in published trace sets, each of which is normalized here and report
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -22,7 +23,11 @@ _NOT_FINITE_TEXT = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.na
 
 def _number_or_token(value: Any) -> Any:
     """Read the text forms that upstream gives to numbers that are not finite."""
-    return _NOT_FINITE_TEXT.get(value, value) if isinstance(value, str) else value
+    if isinstance(value, str) and value in _NOT_FINITE_TEXT:
+        return _NOT_FINITE_TEXT[value]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{json.dumps(value)[:40]} is no number")
+    return value
 
 
 def _whole(value: Any) -> Any:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 MAX_RECORD_BYTES = 16 * 2**20
 """A longer record is held back as LINE_TOO_LONG."""
@@ -20,6 +20,16 @@ MAX_DOCUMENT_BYTES = 256 * 2**20
 """A larger file is taken by lines, whatever it looks like."""
 
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
+
+
+class RemovedText(NamedTuple):
+    """A text that was taken out of a document after a takedown: where it stood, and what it was."""
+
+    pointer: str
+    """JSON pointer (RFC 6901) from the document to it."""
+    digest: str
+    """``sha256:`` and the hex digits over its UTF-8 bytes."""
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +48,8 @@ class Record:
     """The bytes; None where they are over MAX_RECORD_BYTES."""
     from_document: bool = False
     """It was an array element or a whole-file object: an accepted legacy form."""
+    removed: tuple[RemovedText, ...] = ()
+    """Texts that blanks stand for; ``sha256`` is then that of the record as it was fetched."""
 
 
 def is_lfs_pointer(path: Path) -> bool:

@@ -120,9 +120,9 @@ def test_a_materialization_says_what_is_there(finished: Finished) -> None:
     report = said["evidence/runs"]["report"].value
     assert (report["records"], report["added"], report["new_snapshot"]) == (4, 4, True)
     board = said["warehouse/leaderboard"]
-    assert board["dagster/row_count"].value == 4
+    assert board["dagster/row_count"].value == 8  # in two profiles
     assert board["digest"].value.startswith("sha256:")
-    assert [row.data["rank"] for row in board["preview"].records] == [1, 1, 1, 2]
+    assert [row.data["rank"] for row in board["preview"].records] == [1, 1, 1, 2, 1]  # the first five
     assert board["published"].value is True
 
 
@@ -130,7 +130,7 @@ def test_a_materialization_says_what_is_there(finished: Finished) -> None:
     ("partition", "source", "sentence"),
     [
         ("a" * 40, {}, "the bundled sample takes no --revision, --repository or --author"),
-        ("unversioned", {"source": "no/such/folder"}, "no folder no/such/folder: give 'sample' or the folder"),
+        ("unversioned", {"source": "no/such/folder"}, "no folder no/such/folder: give 'sample', the folder"),
         ("sample", {"source": "no/such/folder"}, "the run is for sample, its source belongs to unversioned"),
     ],
 )

@@ -79,8 +79,13 @@ def test_a_new_policy_is_published_and_nothing_stays_stale(platform: Platform, p
             {
                 "warehouse/peaks",
                 "warehouse/floor_estimates",
+                "warehouse/flags",
+                "warehouse/runs",
+                "warehouse/cohort_runs",
                 "warehouse/leaderboard",
                 "warehouse/cohorts",
+                "warehouse/record_history",
+                "warehouse/coverage",
                 "warehouse/current_records",
                 "warehouse/meta",
                 "exports/leaderboard",

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from pipeline.export.results import save, write_csv
 from pipeline.export.tables import export_table
 from pipeline.query.rows import values
 from pipeline.query.sql import execute, statements
+from pipeline.store.layout import DataDirectory
 from pipeline.store.tables import TABLES, table
 
 
@@ -46,7 +48,8 @@ def test_the_file_says_where_it_comes_from(connection: DuckDBPyConnection, tmp_p
         key.decode(): value.decode() for key, value in pq.read_schema(tmp_path / "out.parquet").metadata.items()
     }
     assert metadata["kernelhouse_version"] == __version__
-    assert metadata["build_key"] == "sha256:test"
+    (build_key,) = connection.execute("SELECT value FROM meta WHERE key = 'build_key'").fetchall()
+    assert metadata["build_key"] == build_key[0]
     assert metadata["snapshot_ids"] == " ".join(values(connection, "SELECT snapshot_id FROM snapshots"))
 
 
@@ -133,3 +136,22 @@ def test_a_failed_save_leaves_nothing(
     with pytest.raises(UsageError, match=sentence):
         save(connection, statement, "parquet", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_part_of_a_data_directory_is_no_place_to_write_to(connection: DuckDBPyConnection, tmp_path: Path) -> None:
+    data = DataDirectory(tmp_path / "data")
+    data.prepare()
+    for place in (data.database, data.blobs / "x", data.snapshots / "x.json"):
+        with pytest.raises(UsageError, match="belongs to the data directory"):
+            export_table(connection, "runs", place)
+    export_table(connection, "runs", data.root / "runs.parquet")
+
+
+def test_what_is_no_plain_file_is_left_alone(connection: DuckDBPyConnection, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="no plain file"):
+        export_table(connection, "runs", tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "target.parquet")
+    export_table(connection, "runs", tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert pq.read_table(tmp_path / "target.parquet").num_rows

@@ -47,7 +47,7 @@ def test_an_exact_name_finds_its_object(connection: DuckDBPyConnection, name: st
         ("qqqq", "lists what there is"),
         ("sha256:12", "too short"),
         ("1234567", "too short"),
-        ("1234567890abcdef", "nothing is called"),
+        ("1234567890abcdef", "has a digest"),
         ("'; DROP TABLE runs; --", "nothing is called"),
         ("", "nothing is called"),
     ],

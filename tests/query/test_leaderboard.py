@@ -29,7 +29,8 @@ def test_ranks_and_record_of_a_cohort(house: House, connection: DuckDBPyConnecti
 
 def test_the_floor_comes_with_its_derivation(connection: DuckDBPyConnection) -> None:
     [cohort] = cohorts(connection, GROUPED)
-    [floor] = cohort.floors
+    floor, bound = cohort.floors
+    assert (floor.model, bound.model) == ("headroom-v1", "headroom-v2")
     # fp8 a, fp32 a_scale, int8 b, fp32 b_scale, int32 masked_m
     moved = 4 * 512 * 2048 + 4 * 512 * 16 * 4 + 4 * 2048 * 1024 + 4 * 2048 * 64 * 4 + 4 * 4
     assert floor.bytes_moved == moved

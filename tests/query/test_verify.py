@@ -110,6 +110,21 @@ RUN = "(SELECT min(run_digest) FROM runs WHERE eligible)"
             "ranks and records",
             "not the last of its history",
         ),
+        ("UPDATE leaderboard SET evidence_level = 'verified'", "recomputation", "its recomputation has not"),
+        ("DELETE FROM workload_tensors", "recomputation", "the database lacks this row"),
+        ("UPDATE meta SET value = 'sha256:0' WHERE key = 'build_key'", "recomputation", "built from other parts"),
+        (
+            "UPDATE floor_estimates SET floor_ns = 1e9 WHERE model = 'headroom-v2' AND floor_ns IS NOT NULL",
+            "floors",
+            "not flagged BELOW_FLOOR",
+        ),
+        (
+            f"INSERT INTO corrections VALUES ({RUN}, 'supersede', {RUN}, [], 'x', 'y', TIMESTAMP '2026-01-01')",
+            "supersession",
+            "in a circle",
+        ),
+        ("UPDATE record_history SET position = position + 1", "ranks and records", "leaves out a position"),
+        ("DELETE FROM current_records", "ranks and records", "ranked runs and no record"),
         ("UPDATE source_files SET size_bytes = 1 WHERE fetched", "fetched files", "bytes, not 1"),
         ("DELETE FROM snapshots", "snapshots", "the database does not know it"),
     ],
@@ -117,7 +132,10 @@ RUN = "(SELECT min(run_digest) FROM runs WHERE eligible)"
 def test_a_changed_database_is_noticed(own_house: House, sql: str, check: str, what: str) -> None:
     with duckdb.connect(str(own_house.data.database)) as writer:
         writer.execute(sql)
-    problems = [problem.what for problem in checks(own_house)[check].problems]
+    with connect(own_house.data.database) as connection:
+        outcomes = verify(connection, own_house.data, lambda stage, done, total: None)
+        outcome = next(outcome for outcome in outcomes if outcome.name == check)
+    problems = [problem.what for problem in outcome.problems]
     assert any(what in problem for problem in problems), problems
 
 
@@ -140,12 +158,12 @@ def _append(path: Path) -> None:
     [
         (lambda house: _append(_blob(house)), {"blobs", "fetched files", "records"}),
         (lambda house: _blob(house).unlink(), {"fetched files"}),
-        (lambda house: _append(_part(house)), {"parts"}),
-        (lambda house: _part(house).unlink(), {"parts"}),
-        (lambda house: next(house.data.commits.iterdir()).write_text("{}"), {"parts", "records"}),
-        (lambda house: next(house.data.commits.iterdir()).unlink(), {"parts", "records"}),
-        (lambda house: _append(next(house.data.snapshots.iterdir())), {"snapshots", "records"}),
-        (lambda house: next(house.data.snapshots.iterdir()).unlink(), {"snapshots", "records"}),
+        (lambda house: _append(_part(house)), {"parts", "recomputation"}),
+        (lambda house: _part(house).unlink(), {"parts", "recomputation"}),
+        (lambda house: next(house.data.commits.iterdir()).write_text("{}"), {"parts", "records", "recomputation"}),
+        (lambda house: next(house.data.commits.iterdir()).unlink(), {"parts", "records", "recomputation"}),
+        (lambda house: _append(next(house.data.snapshots.iterdir())), {"snapshots", "records", "recomputation"}),
+        (lambda house: next(house.data.snapshots.iterdir()).unlink(), {"snapshots", "records", "recomputation"}),
     ],
 )
 def test_a_changed_file_is_noticed_and_named(

@@ -20,14 +20,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline.ingest.pull import derive
 from pipeline.manifests import canonical_text, digest_of, sha256_of
 from pipeline.manifests.keys import comparison_key
 from pipeline.sources.listing import Kind, ListedFile, Pull
 from pipeline.store.arrow import arrow_schema
 from pipeline.store.blobs import BlobStore
-from pipeline.store.database import build, policy_digest
 from pipeline.store.layout import DataDirectory
-from pipeline.store.parts import BlobRecords, Commit, part_files, write_commit, write_part
+from pipeline.store.parts import BlobRecords, Commit, write_commit, write_part
 from pipeline.store.snapshots import record_snapshot
 from pipeline.store.tables import table
 
@@ -376,8 +376,7 @@ class Warehouse:
         records = {(Kind.TRACE, blob): BlobRecords(len(self.records) + 1, 0, (sha256_of(held),))}
         commit = Commit(snapshot.snapshot_id, 1, accounting, records, parts)
         write_commit(data, commit, snapshot)
-        meta = {"build_key": "sha256:test", "format_version": "1", "policy_digest": policy_digest()}
-        build(part_files(data, [commit]), data.database, meta=meta)
+        derive(data, data.database)
 
 
 def _arrow(name: str, rows: list[dict[str, Any]], snapshot_id: str, blob: str) -> pa.Table:

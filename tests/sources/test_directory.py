@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,38 @@ def test_the_sample_is_a_trace_set_of_its_own(tmp_path: Path) -> None:
     pulled = pull(sample_source(), tmp_path / "blobs")
     assert (pulled.source, pulled.repository, pulled.complete) == ("sample", None, True)
     assert {file.kind for file in pulled.files} >= {Kind.DEFINITION, Kind.SOLUTION, Kind.TRACE}
+
+
+def test_what_is_no_plain_file_is_held_back_at_once(tmp_path: Path) -> None:
+    root = write_files(tmp_path / "set", small_set())
+    os.mkfifo(root / "traces/baseline/elementwise/pipe.jsonl")
+    outside = tmp_path / "outside.jsonl"
+    outside.write_bytes(small_set()[TRACES])
+    (root / "traces/baseline/elementwise/link.jsonl").symlink_to(outside)
+    (root / "traces/baseline/elementwise/inside.jsonl").symlink_to(root / TRACES)
+    taken = pull(DirectorySource(root), tmp_path / "blobs")
+    failed = {file.path.rpartition("/")[2]: file.failure.detail for file in taken.files if file.failure}
+    assert sorted(failed) == ["link.jsonl", "pipe.jsonl"]
+    assert "link out of the trace set" in failed["link.jsonl"]
+    assert "no plain file" in failed["pipe.jsonl"]
+
+
+def test_a_hub_cache_is_made_of_links(tmp_path: Path) -> None:
+    """``snapshots/<revision>/...`` links into the ``blobs`` beside ``snapshots``."""
+    cache = tmp_path / "datasets--o--n"
+    for path, content in small_set().items():
+        blob = cache / "blobs" / path.replace("/", "_")
+        blob.parent.mkdir(parents=True, exist_ok=True)
+        blob.write_bytes(content)
+        link = cache / "snapshots" / ("1" * 40) / path
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(blob)
+    assert pull(DirectorySource(cache / "snapshots" / ("1" * 40)), tmp_path / "kept").complete
+
+
+def test_a_name_that_is_not_utf8_is_read(tmp_path: Path) -> None:
+    root = write_files(tmp_path / "set", small_set())
+    (root / TRACES).rename(Path(os.fsdecode(os.fsencode(root / TRACES) + b"\xff.jsonl")))
+    taken = pull(DirectorySource(root), tmp_path / "blobs")
+    assert taken.complete
+    assert any("\\xff" in file.path for file in taken.files)

@@ -57,7 +57,8 @@ def test_a_policy_reads_what_its_sql_names(sql: str, reads: tuple[tuple[str, str
         ("52_cohorts.sql", {"cohorts", "current_records", "meta"}),
         (
             "peaks/published-v1.csv",
-            {"peaks", "floor_estimates", "leaderboard", "cohorts", "current_records", "meta"},
+            {"peaks", "floor_estimates", "flags", "runs", "cohort_runs", "leaderboard", "cohorts", "record_history"}
+            | {"current_records", "coverage", "meta"},
         ),
     ],
 )

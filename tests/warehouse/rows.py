@@ -28,6 +28,8 @@ _FILLER: dict[Type, Any] = {
     Type.BIGINTS: [],
 }
 
+_JSON = ("axes", "manifest")
+
 # What a run refers to: table, key there, columns that the run knows.
 _REFERENCES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("observations", "run_digest", ()),
@@ -44,10 +46,11 @@ def arrow(name: str, rows: Sequence[Row], *, part: bool) -> pa.Table:
     declared = table(name)
     columns = declared.part_columns if part else declared.columns
     assert {key for row in rows for key in row} <= {column.name for column in columns}
-    values = [
-        {column.name: row.get(column.name, None if column.nullable else _FILLER[column.type]) for column in columns}
-        for row in rows
-    ]
+    fillers = {
+        column.name: None if column.nullable else "{}" if column.name in _JSON else _FILLER[column.type]
+        for column in columns
+    }
+    values = [fillers | dict(row) for row in rows]
     return pa.Table.from_pylist(values, schema=arrow_schema(declared, part=part))
 
 

@@ -13,6 +13,8 @@ from tests.warehouse.rows import Row, Rows
 
 Warehouse = Callable[[Rows], duckdb.DuckDBPyConnection]
 
+NATIVE = "profile = 'source_native'"
+
 IMPLEMENTATIONS: list[Row] = [
     {"implementation_digest": role, "name": role, "author": role, "role": role}
     for role in ("baseline", "llm-generated")
@@ -50,17 +52,18 @@ def run(digest: str, latency: int | None, role: str = "llm-generated", minute: i
 )
 def test_baseline(warehouse: Warehouse, runs: list[Row], state: str, best: str, baseline: int | None) -> None:
     with warehouse({"runs": runs, "implementations": IMPLEMENTATIONS}) as connection:
-        query = "SELECT baseline_state, best_run_digest, baseline_latency_ns FROM cohorts"
+        query = f"SELECT baseline_state, best_run_digest, baseline_latency_ns FROM cohorts WHERE {NATIVE}"
         assert connection.execute(query).fetchall() == [(state, best, baseline)]
 
 
 def test_a_cohort_counts_all_runs_and_ranks_the_eligible(warehouse: Warehouse) -> None:
     runs = [run("a", 100, minute=3), run("b", None, minute=1), run("c", 100, minute=7)]
     with warehouse({"runs": runs}) as connection:
-        query = """
+        query = f"""
             SELECT profile, cohort_key, hardware, metric, runs, results, best_latency_ns, first_observed_at,
                 last_observed_at
             FROM cohorts
+            WHERE {NATIVE}
         """
         expected = ("source_native", "cohort", "NVIDIA B200", "latency:mean:ns", 3, 2, 100, at(1), at(7))
         assert connection.execute(query).fetchall() == [expected]
@@ -68,7 +71,7 @@ def test_a_cohort_counts_all_runs_and_ranks_the_eligible(warehouse: Warehouse) -
 
 def test_a_cohort_without_a_ranked_run_has_no_board_and_no_record(warehouse: Warehouse) -> None:
     with warehouse({"runs": [run("a", None)]}) as connection:
-        query = "SELECT metric, results, runs, best_run_digest, baseline_state FROM cohorts"
+        query = f"SELECT metric, results, runs, best_run_digest, baseline_state FROM cohorts WHERE {NATIVE}"
         assert connection.execute(query).fetchall() == [("none", 0, 1, None, "none")]
         for name in ("leaderboard", "record_history", "current_records"):
             assert connection.execute(f"SELECT count(*) FROM {name}").fetchall() == [(0,)]
@@ -80,9 +83,11 @@ def test_the_board_and_the_record_show_the_floor_of_the_profile(warehouse: Wareh
         "workload_tensors": [{"role": "input", "dtype": "fp32", "shape": [200_000]}],
     }
     with warehouse(rows) as connection:
-        board = connection.execute("SELECT run_digest, rank, floor_ns, vs_floor FROM leaderboard ORDER BY rank")
+        board = connection.execute(
+            f"SELECT run_digest, rank, floor_ns, vs_floor FROM leaderboard WHERE {NATIVE} ORDER BY rank"
+        )
         assert board.fetchall() == [("b", 1, 100.0, 2.0), ("a", 2, 100.0, 3.0)]
-        (record,) = connection.execute("FROM current_records").fetchall()
+        (record,) = connection.execute(f"FROM current_records WHERE {NATIVE}").fetchall()
     assert record == ("source_native", "cohort", "b", 200, "b", 200, at(2), 100.0, 2.0)
 
 
@@ -92,7 +97,9 @@ def test_a_floor_of_nothing_gives_no_ratio(warehouse: Warehouse) -> None:
         "workload_tensors": [{"role": "input", "dtype": "fp32", "shape": [0, 8]}],
     }
     with warehouse(rows) as connection:
-        assert connection.execute("SELECT floor_ns, vs_floor FROM leaderboard").fetchall() == [(0.0, None)]
+        assert connection.execute(f"SELECT floor_ns, vs_floor FROM leaderboard WHERE {NATIVE}").fetchall() == [
+            (0.0, None)
+        ]
 
 
 def test_coverage_names_also_what_is_not_measured(warehouse: Warehouse) -> None:

@@ -40,7 +40,7 @@ def estimate(
     bench: Bench, tensors: Tensors, axes: dict[str, int], family: str = "gemm", hardware: str = "NVIDIA B200"
 ) -> dict[str, Any] | None:
     """Return the one estimate of the pair, or None; it is made once however many runs the pair has."""
-    rows = bench.answer("floor_estimates", tables(tensors, axes, family, hardware))
+    rows = bench.answer("floor_estimates.headroom_v1", tables(tensors, axes, family, hardware))
     assert len(rows) <= 1
     return rows[0] if rows else None
 

@@ -53,7 +53,8 @@ def tables(band: str, runs: list[dict[str, Any]]) -> Rows:
             for run in runs
         ],
         "cohort_runs": [
-            {"profile": "p", "cohort_key": run["cohort"], "run_digest": run["digest"], "ranked": run["ranked"]}
+            {"profile": "p", "cohort_key": run["cohort"], "run_digest": run["digest"]}
+            | {"ranked": run["ranked"], "qualified": run["ranked"]}
             for run in runs
         ],
     }

@@ -12,6 +12,7 @@ from pipeline.defs.metadata import accounting, materialized, spec_of
 from pipeline.defs.resources import BuildConfig, DataResource
 from pipeline.ingest.pull import forget_derived, replay
 from pipeline.store.lineage import Recipe
+from pipeline.store.lock import writing
 from pipeline.store.parts import parts_digest
 
 GROUPS = {
@@ -39,7 +40,7 @@ def evidence_assets(made: Sequence[Recipe], retry: dg.RetryPolicy) -> dg.AssetsD
     )
     def evidence(context: dg.AssetExecutionContext, config: BuildConfig, data: DataResource) -> Iterator[Any]:
         """Replay what is not ingested yet, on parts that are sound, and say what each table holds."""
-        with failures(context, data.directory):
+        with failures(context, data.directory), writing(data.directory, wait=True):
             if config.rebuild:
                 forget_derived(data.directory)
             yield from intact(made, data)

@@ -10,6 +10,7 @@ from pipeline.defs.partitions import REVISIONS
 from pipeline.defs.resources import DataResource, SourceConfig
 from pipeline.ingest.pull import open_source, take
 from pipeline.store.layout import FORMAT_VERSION
+from pipeline.store.lock import writing
 from pipeline.store.tables import SNAPSHOTS
 
 SNAPSHOT = dg.AssetKey("snapshot")
@@ -33,7 +34,7 @@ def snapshot_asset(retry: dg.RetryPolicy) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, config: SourceConfig, data: DataResource
     ) -> dg.MaterializeResult[Any]:
         """Pull a revision; the same pull again is the snapshot that is there already."""
-        with failures(context, data.directory):
+        with failures(context, data.directory), writing(data.directory, wait=True):
             taken = take(data.directory, open_source(config.request(context.partition_key)))
         return dg.MaterializeResult(data_version=dg.DataVersion(taken.snapshot_id), metadata=listing(taken))
 

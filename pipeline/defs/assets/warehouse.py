@@ -12,6 +12,7 @@ from pipeline.defs.resources import BuildConfig, DataResource
 from pipeline.ingest.pull import publish
 from pipeline.query.contents import digest
 from pipeline.store.lineage import Recipe
+from pipeline.store.lock import writing
 
 DAILY = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=50), warn_window=timedelta(hours=26))
 """A daily ingest with two hours to spare; the second one missed is a failure."""
@@ -37,7 +38,7 @@ def warehouse_assets(made: Sequence[Recipe], retry: dg.RetryPolicy) -> dg.Assets
     )
     def warehouse(context: dg.AssetExecutionContext, config: BuildConfig, data: DataResource) -> Iterator[Any]:
         """Build and publish where evidence or policy changed, and say what each table holds."""
-        with failures(context, data.directory):
+        with failures(context, data.directory), writing(data.directory, wait=True):
             published = publish(data.directory, force=config.rebuild)
             context.log.info(f"warehouse {'published' if published else 'unchanged'}")
             with data.warehouse() as opened:

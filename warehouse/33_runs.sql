@@ -1,5 +1,5 @@
 -- Runs, observed-v1: each run with the place of its first observation (order of pulls, then file, then line), what all
--- its observations say, and its present standing.
+-- its observations say, its present standing and its flags.
 WITH observed AS (
     SELECT
         run_digest,
@@ -12,6 +12,12 @@ WITH observed AS (
     FROM observations
     JOIN snapshots USING (snapshot_id)
     GROUP BY run_digest
+),
+
+flagged AS (
+    SELECT run_digest, list(flag ORDER BY flag) AS flags
+    FROM flags
+    GROUP BY run_digest
 )
 
 SELECT
@@ -19,8 +25,9 @@ SELECT
     observed.* EXCLUDE (run_digest, first),
     first.file AS source_file,
     first.line AS source_line,
-    standing.* EXCLUDE (run_digest),
-    [] AS flags
+    standing.* EXCLUDE (run_digest, qualified),
+    coalesce(flagged.flags, []) AS flags
 FROM parts_runs AS run
 LEFT JOIN observed USING (run_digest)
 LEFT JOIN standing USING (run_digest)
+LEFT JOIN flagged USING (run_digest)

@@ -2,7 +2,7 @@
 -- Memory: bytes of the declared input tensors over the datasheet bandwidth. Compute, for matrix products only:
 -- 2·batch·M·N·K over the highest dense peak among the dtypes' classes. The floor is the larger of the two.
 WITH pairs AS (
-    SELECT DISTINCT workload_digest, hardware FROM runs
+    SELECT DISTINCT workload_digest, hardware FROM parts_runs
 ),
 
 gpus AS ( -- the row whose match stands as a word in the hardware name; the longest wins
