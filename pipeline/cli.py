@@ -664,10 +664,13 @@ def export(session: Session, table: str, out: Path) -> None:
 
 
 @main.group(cls=CommandGroup, example=["kernelhouse rerun plan --operation gemm_bf16_n4096_k4096 --out jobs"])
+@shared_options
 def rerun() -> None:
     """Repeat runs on a GPU of your own, under a protocol of our own.
 
     `plan` writes job files, `run` runs them where a GPU is, `import` brings the results in as evidence.
+
+    JSON: {schema_version, ...}, as each of the three says.
     """
 
 

@@ -46,7 +46,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _URL = re.compile(r"https://[^\s/]+/?\S*")
 
 
-_ADAPTERS: tuple[type[FlashInferBench] | type[KernelhouseRerun], ...] = (FlashInferBench, KernelhouseRerun)
+_ADAPTERS: tuple[type[Adapter], ...] = (FlashInferBench, KernelhouseRerun)
 
 
 def _quiet(stage: str, done: int, total: int | None) -> None:

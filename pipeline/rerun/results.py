@@ -63,7 +63,7 @@ from pipeline.rerun.runner.statistics import summarize
 from pipeline.rerun.verdict import Timed, judge
 from pipeline.sources.listing import Blobs, Kind, ListedFile, Listing, Progress, Pull
 from pipeline.upstream import documents as upstream
-from pipeline.upstream.framing import Record, frame
+from pipeline.upstream.framing import Record, RemovedText, frame
 from pipeline.upstream.held import HeldBackError, Reason
 
 ADAPTER = "kernelhouse-rerun"
@@ -141,7 +141,9 @@ class KernelhouseRerun:
         """Refuse: a bundle of results has no definitions of its own."""
         _refuse("definitions")
 
-    def read_solution(self, raw: bytes, path: str, project: Project, catalog: Catalog) -> Document[NormalizedSolution]:
+    def read_solution(
+        self, raw: bytes, path: str, project: Project, catalog: Catalog, removed: Sequence[RemovedText] = ()
+    ) -> Document[NormalizedSolution]:
         """Refuse: a bundle of results has no solutions of its own."""
         _refuse("solutions")
 

@@ -272,3 +272,41 @@ def test_an_empty_folder_is_no_bundle(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match="holds no result"):
         imported(tmp_path / "data", "sample", tmp_path / "empty")
+
+
+CAUGHT_ON_THE_H200 = {
+    "cached_by_pointer": "STALE_OUTPUT",
+    "cached_output": "STALE_OUTPUT",
+    "calls_home": "NETWORK_ACCESS",
+    "endless_loop": "TIMEOUT",
+    "freed_memory": "OUTPUT_NOT_WRITTEN",
+    "late_thread": "THREAD_LEFT_RUNNING",
+    "lazy_tensor": "NOT_A_PLAIN_TENSOR",
+    "left_behind": "PROCESS_LEFT_BEHIND",
+    "memory_hog": "MEMORY_LIMIT",
+    "mutated_input": "INPUT_MUTATED",
+    "patched_clock": "HARNESS_TAMPERED",
+    "patched_event": "HARNESS_TAMPERED",
+    "patched_event_method": "HARNESS_TAMPERED",
+    "persisting_l2": "DEVICE_SETUP_CHANGED",
+    "same_buffer": "OUTPUT_ALIASES",
+    "side_stream": "TIMERS_DISAGREE",
+    "skips_after_warm_up": "WRONG_AFTER_WARM_UP",
+    "view_of_input": "OUTPUT_ALIASES",
+    "writes_outside": "WRITE_OUTSIDE_SCRATCH",
+    "zeros": "NUMERICAL_MISMATCH",
+}
+
+
+def test_every_cheat_was_caught_on_the_h200_and_the_honest_one_passed() -> None:
+    found = {}
+    for job, result in read_results(H200 / "cheats"):
+        codes = {violation["code"] for violation in result["violations"]}
+        codes |= {result["cause"]["code"]} if result["cause"] else set()
+        found[job.document["solution"]["name"]] = (codes, result["measurement"] is None)
+    codes, untimed = found.pop("honest")
+    assert (codes, untimed) == (set(), False)
+    assert {name: codes - {"TIMERS_DISAGREE"} or codes for name, (codes, _) in found.items()} == {
+        name: {code} for name, code in CAUGHT_ON_THE_H200.items()
+    }
+    assert all(untimed for _, untimed in found.values())
