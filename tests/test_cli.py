@@ -116,7 +116,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert result.exit_code == 0
     report = json.loads(result.stdout)["report"]
     assert report["published"] is True
-    assert report["records"] == report["added"] == 4
+    assert report["records"] == report["added"] == 28
     return data
 
 
