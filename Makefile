@@ -54,12 +54,12 @@ $(BIN)/python:
 
 # Build tools are pinned in run.txt too, so installing the project itself downloads nothing.
 $(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(BIN)/python
-	$(PIP) install --require-hashes -r requirements/run.txt
+	$(PIP) install --no-deps --require-hashes -r requirements/run.txt
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
-	$(PIP) install --require-hashes -r requirements/dev.txt
+	$(PIP) install --no-deps --require-hashes -r requirements/dev.txt
 	@touch $@
 
 # Locked on the oldest Python that is supported: what a newer one needs is a subset of that.

@@ -82,7 +82,8 @@ class Presence:
         for sha256, path in files.items():
             blob = self._blobs.path(sha256)
             if sha256 not in but and not is_lfs_pointer(blob):
-                found.update(record.sha256 for record in self._adapter.frame(blob, path))
+                records = self._blobs.restored(sha256, self._adapter.frame(blob, path))
+                found.update(record.sha256 for record in records)
         return found
 
     def _row(self, record: str, event: str) -> Row:

@@ -111,6 +111,9 @@ class BlobStore:
                     hasher.update(chunk)
                     size += copy.write(chunk)
             sha256 = "sha256:" + hasher.hexdigest()
+            if self.has(sha256) and self.tombstone(sha256) is not None:  # what was taken out must not come back
+                temporary.unlink()
+                return sha256, size
             target = self.path(sha256)
             target.parent.mkdir(parents=True, exist_ok=True)
             temporary.replace(target)

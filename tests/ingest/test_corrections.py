@@ -17,16 +17,21 @@ from pipeline.errors import CorrectionError
 from pipeline.ingest import IngestReport, IngestRequest, ingest
 from pipeline.ingest.pull import publish
 from pipeline.store.blobs import BlobStore
+from tests.fake_hub.pulls import pull as pull_hub
+from tests.fake_hub.server import FakeHub
 from tests.trace_set import (
     REPOSITORY,
     REVISIONS,
     RIVAL,
+    RIVAL_TRACES,
     SOLUTION,
     Files,
     Warehouse,
     encode,
+    lines,
     small_set,
     solution,
+    trace,
     tree,
     write_files,
 )
@@ -157,6 +162,34 @@ def test_a_takedown_reaches_what_comes_later(warehouse: Warehouse) -> None:
     blobs = b"".join(path.read_bytes() for path in warehouse.data.blobs.rglob("*") if path.is_file())
     assert encode(CODE)[1:-1] not in blobs
     assert len(list((warehouse.data.blobs.parent / "tombstones").iterdir())) == 2
+
+
+def test_a_takedown_withdraws_nothing(tmp_path: Path) -> None:
+    """A later pull is compared with what the records were, also where their file changed."""
+    warehouse = Warehouse(tmp_path)
+    first = small_set()[RIVAL_TRACES]
+    more = lines(trace(8, 0.5, by="scale_triton", timestamp="2026-03-09T10:00:00Z"))
+    with FakeHub() as hub:
+        hub.commit(small_set())
+        pull_hub(warehouse.data, hub)
+        taken = record(warehouse)
+        correct(warehouse, entry(taken, "takedown", removes=[digest(LOG)]))
+        hub.commit(small_set() | {RIVAL_TRACES: first + more})
+        pull_hub(warehouse.data, hub)
+        assert warehouse.rows("SELECT event FROM presence") == []
+        hub.commit(small_set() | {RIVAL_TRACES: more})
+        pull_hub(warehouse.data, hub, accept_shrink=True)
+    assert warehouse.rows("SELECT DISTINCT event FROM presence") == [("withdrawn",)]
+    assert warehouse.value(f"SELECT reasons FROM runs WHERE run_digest = '{taken}'") == ["TAKEN_DOWN", "WITHDRAWN"]
+
+
+def test_a_blob_that_comes_again_stays_redacted(warehouse: Warehouse, tmp_path: Path) -> None:
+    correct(warehouse, entry(record(warehouse), "takedown", removes=[digest(LOG)]))
+    blobs = BlobStore(warehouse.data.blobs)
+    whole = small_set()[RIVAL_TRACES]
+    sha256, _ = blobs.add_stream([whole])
+    assert blobs.tombstone(sha256) is not None
+    assert encode(LOG)[1:-1] not in blobs.read(sha256)
 
 
 def test_two_takedowns_of_one_record(warehouse: Warehouse) -> None:
