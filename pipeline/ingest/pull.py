@@ -29,6 +29,7 @@ from pipeline.ingest.takedown import take_down
 from pipeline.manifests import canonical_text, sha256_of
 from pipeline.normalize.adapter import Adapter
 from pipeline.normalize.flashinfer_bench import FlashInferBench
+from pipeline.rerun.results import KernelhouseRerun, RerunSource
 from pipeline.sources.directory import DirectorySource, sample_source
 from pipeline.sources.hub import PREFIX, HubSource, open_client, repository_of
 from pipeline.sources.listing import Kind, Progress, Source
@@ -44,6 +45,9 @@ from pipeline.store.tables import CORRECTIONS
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _URL = re.compile(r"https://[^\s/]+/?\S*")
+
+
+_ADAPTERS: tuple[type[Adapter], ...] = (FlashInferBench, KernelhouseRerun)
 
 
 def _quiet(stage: str, done: int, total: int | None) -> None:
@@ -109,7 +113,7 @@ def take(data: DataDirectory, source: Source, progress: Progress = _quiet, *, ac
     blobs.remove_temporaries()
     remove_leftovers(data)
     known = read_snapshots(data)
-    adapter = FlashInferBench()
+    adapter = adapter_of(source)
     pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
     blobs.sync()
     if not accept_shrink:
@@ -162,6 +166,23 @@ def open_source(request: IngestRequest) -> Source:
     return DirectorySource(root, repository=request.repository, revision=request.revision, authors=authors)
 
 
+def new_adapter(name: str) -> Adapter:
+    """Return the reader of the documents of a snapshot, by the name that its record has.
+
+    Raises:
+        DataDirectoryError: this program knows no such reader.
+    """
+    for kind in _ADAPTERS:
+        if kind.name == name:
+            return kind()
+    raise DataDirectoryError(f"a snapshot was read by {name!r}, which this kernelhouse does not know: upgrade it")
+
+
+def adapter_of(source: Source) -> Adapter:
+    """Return the reader of the documents of a source."""
+    return KernelhouseRerun() if isinstance(source, RerunSource) else FlashInferBench()
+
+
 @contextmanager
 def explained(data: DataDirectory) -> Iterator[None]:
     """Turn what the file system refuses into a sentence: it is no fault of the source or of the program."""
@@ -175,13 +196,20 @@ def explained(data: DataDirectory) -> Iterator[None]:
 def replay_missing(
     data: DataDirectory, blobs: BlobStore, adapter: Adapter, progress: Progress, *, wanted: Snapshot | None = None
 ) -> Replay | None:
-    """Ingest every snapshot that has no commit, in sequence; return the replay of the wanted one, if any."""
+    """Ingest every snapshot that has no commit, in sequence; return the replay of the wanted one, if any.
+
+    ``adapter`` reads the snapshots of its own name, a fresh one those of another.
+    """
     snapshots = read_snapshots(data)
+    adapters = {adapter.name: adapter}
     done = committed(data, snapshots)
     remove_uncommitted(data, [commit for _, commit in done])
     found = None
     for snapshot in snapshots[len(done) :]:
-        replay = Replay(snapshot, State(data, done), blobs, adapter, data)
+        name = snapshot.pull.adapter
+        if name not in adapters:
+            adapters[name] = new_adapter(name)
+        replay = Replay(snapshot, State(data, done), blobs, adapters[name], data)
         replay.run(progress)
         commit = replay.commit()
         write_commit(data, commit, snapshot)
@@ -304,7 +332,7 @@ def _dry_run(
     with tempfile.TemporaryDirectory(prefix="kernelhouse-") as folder:
         scratch = _stand_in(data, Path(folder) / "data")
         blobs = BlobStore(data.blobs, scratch=scratch.blobs)
-        adapter = FlashInferBench()
+        adapter = adapter_of(source)
         known = read_snapshots(scratch)
         if request.source is not None or not request.rebuild:
             pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])

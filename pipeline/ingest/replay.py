@@ -339,9 +339,15 @@ class Replay:
         add("observations", rows.observation_row(read, path, blob, snapshot_id))
         if (log := rows.log_artifact_row(read, blob, self.adapter.license, snapshot)) is not None:
             add("artifacts", log)
+        if read.rerun is not None:
+            samples = rows.samples_artifact_row(read, read.rerun, blob, self.adapter.license, snapshot)
+            if samples is not None:
+                add("artifacts", samples)
         if self._intake.is_new_run(read.run.digest):
             add("runs", rows.run_row(read, snapshot))
             self.collector.extend("measurements", rows.measurement_rows(read))
+            if read.rerun is not None:
+                add("reruns", rows.rerun_row(read, read.rerun, snapshot))
         self.collector.note_drift(path, read.drift)
 
     def _take_workload(self, read: ReadWorkload, path: str) -> None:

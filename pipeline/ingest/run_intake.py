@@ -185,7 +185,7 @@ class RunIntake:
     def _add_shared(
         self,
         fitting: list[tuple[int, SharedWorkload, ExecutionEnvironment]],
-        protocol: BenchmarkProtocol,
+        protocol: BenchmarkProtocol | None,
         others: list[tuple[int, ReadRun]],
     ) -> None:
         """Add what runs share, in the order of the first record with it, of which it has its name."""
@@ -195,7 +195,7 @@ class RunIntake:
             if shared.number not in self._seen_workloads:
                 self._seen_workloads.add(shared.number)
                 workloads.append((place, shared.benchmark, shared.workload))
-            if environment.digest not in self._seen_environments:
+            if protocol is not None and environment.digest not in self._seen_environments:
                 self._seen_environments.add(environment.digest)
                 surroundings.append((place, environment, protocol))
         for _, benchmark, workload in sorted(workloads, key=_place):
@@ -228,6 +228,14 @@ class RunIntake:
         if not all(new):
             table = table.filter(pa.array(new, pa.bool_()))
             measurements = measurements.filter(pc.is_in(measurements[PLACE], table[PLACE]))
+        kept = set(table["run_digest"].to_pylist()) if any(read.rerun for _, read in others) else set()
+        for place, read in others:
+            if read.rerun is not None:
+                blob = batch.placed[place].file.blob_sha256
+                if samples := rows.samples_artifact_row(read, read.rerun, blob, license_name, snapshot):
+                    collector.add("artifacts", samples)
+                if read.run.digest in kept:
+                    collector.add("reruns", rows.rerun_row(read, read.rerun, snapshot))
         collector.add_table("runs", table)
         collector.add_table("measurements", measurements)
 

@@ -7,10 +7,10 @@ as outcomes, so that an adapter is free to work through a batch in columns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -64,6 +64,28 @@ class ReadWorkload:
 
 
 @dataclass(frozen=True, slots=True)
+class Rerun:
+    """What makes a run a controlled rerun: who ran which job, and what it says of the run that it repeats."""
+
+    job_digest: str
+    target_run_digest: str | None
+    """The run that it repeats; None where nothing was reported before."""
+    verdict: str | None
+    reasons: tuple[str, ...]
+    ratio: float | None
+    host_identity: str | None
+    gpu_identity: str | None
+    median_ns: float | None
+    low_ns: float | None
+    high_ns: float | None
+    isolation: Mapping[str, str]
+    telemetry: Mapping[str, Any]
+    samples_digest: str | None
+    """SHA-256 of the canonical text of the raw samples, which lie at ``/measurement/samples_ns`` of the record."""
+    samples_size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadRun:
     """A record that gives a run."""
 
@@ -83,6 +105,9 @@ class ReadRun:
     error_not_finite: bool
     legacy_forms: tuple[str, ...]
     drift: Counter[str] = field(default_factory=Counter)
+    log_pointer: str = "/evaluation/log"
+    """JSON pointer to the log inside the record."""
+    rerun: Rerun | None = None
 
 
 RUN_COLUMNS = pa.schema(
@@ -135,8 +160,8 @@ class RunBatch:
     """The workload of each of them."""
     environments: Sequence[ExecutionEnvironment]
     """The environment of each of them."""
-    protocol: BenchmarkProtocol
-    """The protocol of all of them."""
+    protocol: BenchmarkProtocol | None
+    """The protocol of all of them; None where none fits."""
     rest: Sequence[int]
     """Places of the records that do not fit: the one-by-one path decides on them."""
     runs: Callable[[], pa.Table]
@@ -149,6 +174,14 @@ class RunReader(Protocol):
     def read(self, records: Sequence[Record]) -> RunBatch:
         """Read a batch of trace records; what it says of a record is what the one-by-one path would say."""
         ...
+
+
+class OneByOne:
+    """The reader of an adapter whose records are read one by one: none of them fits columns."""
+
+    def read(self, records: Sequence[Record]) -> RunBatch:
+        """Leave every record to the one-by-one path."""
+        return RunBatch((), (), (), None, range(len(records)), RUN_COLUMNS.empty_table)
 
 
 class Catalog(Protocol):
