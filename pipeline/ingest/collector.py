@@ -91,9 +91,13 @@ class Collector:
                 for (path, place), count in sorted(self.drift.items())
             ),
         )
-        for name in self._tables:
-            self._flush(name)
-        return tuple(self._writers[name].close() for name in self._tables if name in self._writers)
+        try:
+            for name in self._tables:
+                self._flush(name)
+            return tuple(self._writers[name].close() for name in self._tables if name in self._writers)
+        except BaseException as error:
+            self.abandon(error)
+            raise
 
     def abandon(self, error: BaseException) -> None:
         """Remove what is written so far."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -75,11 +75,13 @@ class PartWriter:
         self._name = f"{table.name}/{snapshot.sequence:06d}-{snapshot.short_id}.parquet"
         self._waiting: list[pa.Table] = []
         self._waiting_rows = self._waiting_bytes = self._rows = 0
-        self._open = ExitStack()
-        self._path = self._open.enter_context(appearing(data.tables / self._name))
         # Dictionaries are of no use where every value is another.
         repeated = [c.name for c in table.part_columns if c.name not in (*table.key, "run_digest", "manifest")]
-        self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd", use_dictionary=repeated)
+        with ExitStack() as opened:
+            self._path = opened.enter_context(appearing(data.tables / self._name))
+            sink = opened.enter_context(pa.OSFile(str(self._path), "wb"))
+            self._writer = pq.ParquetWriter(sink, self._schema, compression="zstd", use_dictionary=repeated)
+            self._open = opened.pop_all()
 
     def _together(self) -> pa.Table:
         first = self._waiting[0].schema
@@ -111,7 +113,8 @@ class PartWriter:
     def abandon(self, error: BaseException) -> None:
         """Remove what is written so far."""
         try:
-            self._writer.close()
+            with suppress(OSError):  # on a full disk its footer has no room either
+                self._writer.close()
         finally:
             self._open.__exit__(type(error), error, error.__traceback__)
 
