@@ -78,6 +78,7 @@ def _choose_slice(connection: duckdb.DuckDBPyConnection) -> float:
                     FROM whole.observations
                     WHERE observation_sha256 IN (SELECT observation_sha256 FROM new_presence)
                 )
+                OR run_digest IN (SELECT target_run_digest FROM new_reruns)
                 OR implementation_digest IN (SELECT implementation_digest FROM new_implementations)
                 OR operation_digest IN (SELECT operation_digest FROM new_operations)
                 OR workload_digest IN (SELECT workload_digest FROM new_workloads)
