@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
@@ -127,7 +128,9 @@ def connect(path: Path) -> duckdb.DuckDBPyConnection:
 
 def connect_several(databases: Mapping[str, Path]) -> duckdb.DuckDBPyConnection:
     """Open several databases in one connection, each under its name, as :func:`connect` opens one."""
-    connection = duckdb.connect(config={"python_enable_replacements": "false"})
+    # Without a folder named here, what does not fit memory would go to the working directory.
+    spill = str(Path(tempfile.gettempdir()) / f"kernelhouse-spill-{os.getpid()}")
+    connection = duckdb.connect(config={"python_enable_replacements": "false", "temp_directory": spill})
     try:
         for name, path in databases.items():
             connection.execute(f"ATTACH {literal(str(path))} AS {name} (READ_ONLY)")
@@ -151,7 +154,9 @@ def connect_parts(parts: Mapping[str, Sequence[Path]]) -> duckdb.DuckDBPyConnect
 
     Their derived columns are missing. DataDirectoryError where a part does not fit its declaration.
     """
-    connection = duckdb.connect(config={"python_enable_replacements": "false"})
+    # Without a folder named here, what does not fit memory would go to the working directory.
+    spill = str(Path(tempfile.gettempdir()) / f"kernelhouse-spill-{os.getpid()}")
+    connection = duckdb.connect(config={"python_enable_replacements": "false", "temp_directory": spill})
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
     for declared in EVIDENCE:

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 import pyarrow as pa
@@ -40,8 +41,9 @@ def extend(
     ``parts`` are all of them, ``new`` those to be added. Returns False, and changes nothing, where that would be no
     gain. Raises and leaves behind what :func:`pipeline.store.database.build` does.
     """
-    with closing(duckdb.connect()) as connection:
+    with TemporaryDirectory(prefix="kernelhouse-") as spill, closing(duckdb.connect()) as connection:
         database.settle(connection)
+        connection.execute(f"SET temp_directory = {database.literal(spill)}")  # else it is the working directory
         for declared in EVIDENCE:
             rows = database.rows_of(declared, new.get(declared.name, ()))
             database.run(connection, declared, f"CREATE TEMP VIEW new_{declared.name} AS {rows}")
