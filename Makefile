@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev test lint lock clean
+.PHONY: help run dev test lint bench lock clean
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)/make \1	\2/p' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ lint: $(VENV)/dev.stamp ## Check style, types and the direction of imports
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+bench: $(VENV)/run.stamp ## Measure ingests of 10^4, 10^5 and 10^6 synthetic records (others: BENCH_ARGS=10000000)
+	$(BIN)/python -m bench $(BENCH_ARGS)
 
 clean: ## Remove what make and the tools made; ./data stays
 	rm -rf $(VENV) dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

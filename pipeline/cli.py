@@ -50,6 +50,10 @@ class WithExample(click.Command):
                 formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
+class CommandGroup(WithExample, click.Group):
+    """A group of commands under one name."""
+
+
 class CommandLine(WithExample, click.Group):
     """The group of all commands: every error becomes one line on stderr and an exit status."""
 
@@ -657,3 +661,154 @@ def export(session: Session, table: str, out: Path) -> None:
     session.answer(
         lambda screen: screen.prose(f"{done.table}: {count(done.rows, 'row')} written to {done.file}"), **vars(done)
     )
+
+
+@main.group(cls=CommandGroup, example=["kernelhouse rerun plan --operation gemm_bf16_n4096_k4096 --out jobs"])
+@shared_options
+def rerun() -> None:
+    """Repeat runs on a GPU of your own, under a protocol of our own.
+
+    `plan` writes job files, `run` runs them where a GPU is, `import` brings the results in as evidence.
+
+    JSON: {schema_version, ...}, as each of the three says.
+    """
+
+
+@rerun.command(
+    cls=WithExample,
+    example=[
+        "kernelhouse rerun plan 17946874 --out jobs",
+        "kernelhouse rerun plan --operation gemm_bf16_n4096_k4096 --records --out jobs",
+    ],
+)
+@click.argument("runs", metavar="[RUN]...", nargs=-1)
+@click.option("--operation", metavar="NAME", help="Only runs of this operation.")
+@click.option("--solution", metavar="NAME", help="Only runs of this solution.")
+@click.option("--author", metavar="NAME", help="Only runs of solutions by this author.")
+@click.option("--workload", metavar="ID", help="Only runs of this workload: its uuid, or a digest prefix.")
+@click.option("--records", is_flag=True, help="Only runs that hold a record now.")
+@click.option("--sql", metavar="QUERY", help="Only runs that the column run_digest of this query names.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most N jobs, the newest runs first.")
+@click.option("--device", metavar="PRODUCT", default="any", show_default=True, help="GPU that must run the jobs.")
+@click.option("--build-seconds", type=click.IntRange(min=1), default=600, show_default=True)
+@click.option("--run-seconds", type=click.IntRange(min=1), default=300, show_default=True)
+@click.option("--memory-gib", type=click.IntRange(min=1), default=32, show_default=True)
+@click.option(
+    "--out", "-o", metavar="DIR", required=True, type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the job files.",
+)  # fmt: skip
+@shared_options
+@click.pass_obj
+def plan(
+    session: Session, /, out: Path, limit: int | None, device: str, build_seconds: int, run_seconds: int,
+    memory_gib: int, **chosen: Any,
+) -> None:  # fmt: skip
+    """Write a job file for each chosen run that passed.
+
+    RUN is a digest or a unique prefix. A job carries the code, the manifests under their digests, and a nonce.
+
+    JSON: {schema_version, jobs: [file], left_out: {run_digest: reason}}.
+    """
+    from pipeline.render.reruns import render_plan
+    from pipeline.rerun.jobs import Limits
+    from pipeline.rerun.plan import Selection, write_jobs
+    from pipeline.rerun.plan import plan as choose
+
+    limits = Limits(build_seconds=build_seconds, run_seconds=run_seconds, memory_bytes=memory_gib * 2**30)
+    with session.warehouse() as connection:
+        planned = choose(connection, session.data, Selection(**chosen), device=device, limits=limits, limit=limit)
+    files = [str(path) for path in write_jobs(planned.jobs, out)]
+    session.answer(lambda screen: render_plan(screen, files, planned.left_out), jobs=files, left_out=planned.left_out)
+
+
+@rerun.command(cls=WithExample, example=["kernelhouse rerun run jobs --out results --allow-code"])
+@click.argument("jobs", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--out", "-o", metavar="DIR", required=True, type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the results; a job whose result is there is not run again.",
+)  # fmt: skip
+@click.option("--allow-code", is_flag=True, help="Run the code in the jobs: it is untrusted.")
+@click.option(
+    "--device", type=click.Choice(["auto", "cuda", "cpu"]), default="auto", show_default=True,
+    help="Where; a CPU checks correctness alone.",
+)  # fmt: skip
+@click.option(
+    "--tensors", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of the trace set with the tensor files.",
+)  # fmt: skip
+@shared_options
+@click.pass_obj
+def run(
+    session: Session, jobs: tuple[Path, ...], out: Path, allow_code: bool, device: str, tensors: Path | None
+) -> None:
+    """Run job files on this machine, each in processes of its own, in a sandbox.
+
+    Needs torch. The folder pipeline/rerun/runner does the same on a host that has torch alone: python -m runner.
+
+    JSON: {schema_version, results: [{title, status, detail, resumed}]}.
+    """
+    from importlib.util import find_spec
+
+    from pipeline.rerun.runner.batch import run_batch
+    from pipeline.rerun.runner.job import JobError
+
+    if not allow_code:
+        raise UsageError("the jobs carry untrusted code: add --allow-code to run it in the sandbox")
+    if find_spec("torch") is None:
+        raise UsageError("torch is not installed here: install it, or copy pipeline/rerun/runner to a host that has it")
+    if device == "auto":
+        from pipeline.rerun.runner.host import default_device
+
+        device = default_device()
+    try:
+        events = run_batch(
+            jobs, out, device=device, tensors=tensors,
+            report=lambda event: click.echo(f"[{event.number}/{event.total}] {event.status} {event.title}", err=True),
+        )  # fmt: skip
+    except JobError as error:
+        raise UsageError(str(error)) from error
+
+    def show(screen: Screen) -> None:
+        for event in events:
+            screen.prose(f"{event.title}: {event.status}, {event.detail}")
+
+    session.answer(
+        show,
+        results=[
+            {"title": event.title, "status": event.status, "detail": event.detail, "resumed": event.resumed}
+            for event in events
+        ],
+    )
+
+
+@rerun.command("import", cls=WithExample, example=["kernelhouse rerun import results"])
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--traces", metavar="F", type=click.Path(path_type=Path), help="Also write them as upstream's trace lines."
+)
+@shared_options
+@click.pass_obj
+def import_(session: Session, folder: Path, traces: Path | None) -> None:
+    """Bring results into the warehouse as evidence, each with its verdict.
+
+    All or nothing: a file that was altered, or is about what this warehouse does not know, is refused with the rest.
+
+    JSON: {schema_version, report: {...}, reruns: [{run_digest, target_run_digest, verdict, reasons, ratio, ...}]}.
+    """
+    from pipeline.ingest.reruns import import_reruns
+    from pipeline.render.ingest import render
+    from pipeline.render.progress import progress
+    from pipeline.render.reruns import render_verdicts
+    from pipeline.rerun.results import read_results
+    from pipeline.rerun.traces import write_traces
+
+    with progress(session.shows_progress) as report_progress:
+        report, verdicts = import_reruns(session.data, folder, report_progress)
+    if traces is not None:
+        write_traces(read_results(folder), traces)
+
+    def show(screen: Screen) -> None:
+        render(screen, report)
+        render_verdicts(screen, verdicts)
+
+    session.answer(show, report=report, reruns=verdicts)

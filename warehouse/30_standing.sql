@@ -1,8 +1,10 @@
--- Standing, ranking-v1 and evidence-v1.
+-- Standing, ranking-v1 and evidence-v2.
 -- A run qualifies when it passed and has a primary latency, and is eligible while no suspension holds; otherwise it
 -- keeps the codes of what is amiss.
--- Its evidence is reproducible when the source is available, all its digests resolve, the commit is known and its log
--- is kept (a takedown may have removed either); else it is reported, whatever anybody claims.
+-- Its evidence is replicated when controlled reruns by two verifiers (another host and another GPU) on one product
+-- passed and agree: their 95 % intervals overlap or their medians lie within 10 %. It is verified when one passed. Else
+-- it is reproducible when the source is available, all its digests resolve, the commit is known and its log is kept (a
+-- takedown may have removed either); else it is reported, whatever anybody claims.
 WITH suspended AS (
     SELECT run_digest, list(DISTINCT upper(cause)) AS causes
     FROM suspensions
@@ -22,6 +24,31 @@ implementations_kept AS (
         source_available
         AND NOT coalesce((manifest ->> '$.spec.source.contentDigest') IN (FROM taken_down), false) AS source_kept
     FROM implementations
+),
+
+controlled AS ( -- what each passed rerun is evidence for: the run that it repeats, and itself
+    SELECT
+        unnest([target_run_digest, run_digest]) AS evidence_for,
+        rerun.*,
+        implementation_digest,
+        workload_digest,
+        hardware
+    FROM reruns AS rerun
+    JOIN parts_runs USING (run_digest)
+    WHERE passed
+),
+
+replicated AS (
+    SELECT DISTINCT one.evidence_for AS run_digest
+    FROM controlled AS one
+    JOIN controlled AS other USING (implementation_digest, workload_digest, hardware)
+    WHERE
+        one.host_identity != other.host_identity
+        AND one.gpu_identity != other.gpu_identity
+        AND (
+            (one.low_ns <= other.high_ns AND other.low_ns <= one.high_ns)
+            OR greatest(one.median_ns, other.median_ns) <= 1.1 * least(one.median_ns, other.median_ns)
+        )
 )
 
 SELECT
@@ -33,6 +60,8 @@ SELECT
     ], lambda reason: reason IS NOT NULL), causes)) AS reasons,
     len(reasons) = 0 AS eligible,
     CASE
+        WHEN run.run_digest IN (SELECT run_digest FROM replicated) THEN 'replicated'
+        WHEN run.run_digest IN (SELECT evidence_for FROM controlled) THEN 'verified'
         WHEN
             implementation.source_kept
             AND implementation.first_revision IS NOT NULL

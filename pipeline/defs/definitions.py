@@ -11,6 +11,7 @@ import dagster as dg
 
 from pipeline.defs.assets.evidence import evidence_assets
 from pipeline.defs.assets.exports import leaderboard_export
+from pipeline.defs.assets.reruns import controlled_reruns
 from pipeline.defs.assets.snapshot import snapshot_asset
 from pipeline.defs.assets.warehouse import warehouse_assets
 from pipeline.defs.checks import table_checks
@@ -35,6 +36,7 @@ def build_defs(overrides: Mapping[str, object] | None = None, *, settings: Setti
             evidence_assets([recipe for recipe in made.values() if recipe.place[0] == "evidence"], settings.retry),
             warehouse_assets([recipe for recipe in made.values() if recipe.place[0] == "warehouse"], settings.retry),
             leaderboard_export(made["warehouse", LEADERBOARD.name], settings.retry),
+            controlled_reruns(),
         ],
         asset_checks=[
             table_checks(place, [promise for promise in promised if promise.place[0] == place])

@@ -15,6 +15,9 @@ WRITER = "writer"
 """Pool of every step that writes to the data directory. Its limit of 1 is set in ``deploy/*/dagster.yaml``, since
 Dagster keeps limits with the instance."""
 
+GPU = "gpu"
+"""Pool of the steps that measure on the GPU: two at once would measure each other."""
+
 FAILURE_TAG = "kernelhouse/failure"
 """Tag of a failed run: the sentence, so that it stands in the list of runs."""
 

@@ -10,6 +10,9 @@ import dagster as dg
 INGEST = "ingest"
 """The job that the schedule launches."""
 
+RERUN = "rerun_records"
+"""The job that repeats runs; its configuration says which."""
+
 
 def jobs() -> list[dg.UnresolvedAssetJobDefinition]:
     """Return the jobs."""
@@ -17,13 +20,13 @@ def jobs() -> list[dg.UnresolvedAssetJobDefinition]:
     return [
         dg.define_asset_job(
             INGEST,
-            dg.AssetSelection.all(),
+            dg.AssetSelection.all() - dg.AssetSelection.groups("reruns"),
             description="Pull a revision and bring everything up to it, as kernelhouse ingest does",
             executor_def=dg.in_process_executor,
         ),
         dg.define_asset_job(
             "rebuild",
-            dg.AssetSelection.all() - dg.AssetSelection.groups("sources"),
+            dg.AssetSelection.all() - dg.AssetSelection.groups("sources", "reruns"),
             description="Throw away what is derived and make it again, as kernelhouse ingest --rebuild does",
             config={"ops": rebuild},
             executor_def=dg.in_process_executor,
@@ -32,6 +35,12 @@ def jobs() -> list[dg.UnresolvedAssetJobDefinition]:
             "export",
             dg.AssetSelection.groups("exports"),
             description="Write the exported tables of the published warehouse, as kernelhouse export does",
+            executor_def=dg.in_process_executor,
+        ),
+        dg.define_asset_job(
+            RERUN,
+            dg.AssetSelection.groups("reruns"),
+            description="Repeat the current records of an operation on the GPU of this host, as kernelhouse rerun does",
             executor_def=dg.in_process_executor,
         ),
     ]

@@ -6,7 +6,9 @@ They hand plain objects of the rooms below to the assets, and decide nothing bef
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 import dagster as dg
 from pydantic import Field, field_validator
@@ -16,6 +18,8 @@ from pipeline.errors import UsageError
 from pipeline.ingest import IngestRequest
 from pipeline.ingest.pull import committed
 from pipeline.query.promises import Opened
+from pipeline.rerun.plan import Selection
+from pipeline.rerun.runner.host import default_device
 from pipeline.store.database import check_current, connect, connect_parts
 from pipeline.store.layout import DataDirectory
 from pipeline.store.parts import Commit, part_files
@@ -91,3 +95,39 @@ class BuildConfig(dg.Config):
     rebuild: bool = Field(
         default=False, description="Throw away what is derived and make it again from blobs and snapshots"
     )
+
+
+class RerunConfig(dg.Config):
+    """Which runs to repeat, and where; every condition that is given must hold."""
+
+    allow_code: bool = Field(default=False, description="Run the code of the chosen solutions: it is untrusted")
+    device: Literal["cuda", "cpu"] = Field(default="cuda", description="A CPU checks correctness alone")
+    operation: str | None = Field(default=None, description="Only runs of this operation")
+    solution: str | None = Field(default=None, description="Only runs of this solution")
+    author: str | None = Field(default=None, description="Only runs of solutions by this author")
+    workload: str | None = Field(default=None, description="Only runs of this workload: uuid or digest prefix")
+    records: bool = Field(default=True, description="Only runs that hold a record now")
+    sql: str | None = Field(default=None, description="Only runs that the column run_digest of this query names")
+    limit: int = Field(default=20, ge=1, description="At most so many, the newest runs first")
+
+    @property
+    def selection(self) -> Selection:
+        """The runs."""
+        return Selection(
+            operation=self.operation,
+            solution=self.solution,
+            author=self.author,
+            workload=self.workload,
+            records=self.records,
+            sql=self.sql,
+        )
+
+    def missing(self) -> str | None:
+        """Return what this host or this configuration lacks for a rerun, in a sentence."""
+        if find_spec("torch") is None:
+            return "controlled reruns are skipped: torch is not installed on this host"
+        if self.device == "cuda" and default_device() != "cuda":
+            return "controlled reruns are skipped: this host has no GPU"
+        if not self.allow_code:
+            return "controlled reruns are skipped: set allow_code, since the code of the solutions is untrusted"
+        return None

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,12 +29,14 @@ from pipeline.ingest.takedown import take_down
 from pipeline.manifests import canonical_text, sha256_of
 from pipeline.normalize.adapter import Adapter
 from pipeline.normalize.flashinfer_bench import FlashInferBench
+from pipeline.rerun.results import KernelhouseRerun, RerunSource
 from pipeline.sources.directory import DirectorySource, sample_source
 from pipeline.sources.hub import PREFIX, HubSource, open_client, repository_of
 from pipeline.sources.listing import Kind, Progress, Source
 from pipeline.store import database
 from pipeline.store.blobs import BlobStore
 from pipeline.store.corrections import Corrections, read_corrections
+from pipeline.store.extension import extend
 from pipeline.store.layout import FORMAT_VERSION, DataDirectory
 from pipeline.store.lock import writing
 from pipeline.store.parts import Commit, part_files, read_commit, remove_uncommitted, write_commit
@@ -43,6 +45,9 @@ from pipeline.store.tables import CORRECTIONS
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _URL = re.compile(r"https://[^\s/]+/?\S*")
+
+
+_ADAPTERS: tuple[type[Adapter], ...] = (FlashInferBench, KernelhouseRerun)
 
 
 def _quiet(stage: str, done: int, total: int | None) -> None:
@@ -108,7 +113,7 @@ def take(data: DataDirectory, source: Source, progress: Progress = _quiet, *, ac
     blobs.remove_temporaries()
     remove_leftovers(data)
     known = read_snapshots(data)
-    adapter = FlashInferBench()
+    adapter = adapter_of(source)
     pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
     blobs.sync()
     if not accept_shrink:
@@ -161,6 +166,23 @@ def open_source(request: IngestRequest) -> Source:
     return DirectorySource(root, repository=request.repository, revision=request.revision, authors=authors)
 
 
+def new_adapter(name: str) -> Adapter:
+    """Return the reader of the documents of a snapshot, by the name that its record has.
+
+    Raises:
+        DataDirectoryError: this program knows no such reader.
+    """
+    for kind in _ADAPTERS:
+        if kind.name == name:
+            return kind()
+    raise DataDirectoryError(f"a snapshot was read by {name!r}, which this kernelhouse does not know: upgrade it")
+
+
+def adapter_of(source: Source) -> Adapter:
+    """Return the reader of the documents of a source."""
+    return KernelhouseRerun() if isinstance(source, RerunSource) else FlashInferBench()
+
+
 @contextmanager
 def explained(data: DataDirectory) -> Iterator[None]:
     """Turn what the file system refuses into a sentence: it is no fault of the source or of the program."""
@@ -174,15 +196,22 @@ def explained(data: DataDirectory) -> Iterator[None]:
 def replay_missing(
     data: DataDirectory, blobs: BlobStore, adapter: Adapter, progress: Progress, *, wanted: Snapshot | None = None
 ) -> Replay | None:
-    """Ingest every snapshot that has no commit, in sequence; return the replay of the wanted one, if any."""
+    """Ingest every snapshot that has no commit, in sequence; return the replay of the wanted one, if any.
+
+    ``adapter`` reads the snapshots of its own name, a fresh one those of another.
+    """
     snapshots = read_snapshots(data)
+    adapters = {adapter.name: adapter}
     done = committed(data, snapshots)
     remove_uncommitted(data, [commit for _, commit in done])
     found = None
     for snapshot in snapshots[len(done) :]:
-        replay = Replay(snapshot, State(data, done), blobs, adapter)
+        name = snapshot.pull.adapter
+        if name not in adapters:
+            adapters[name] = new_adapter(name)
+        replay = Replay(snapshot, State(data, done), blobs, adapters[name], data)
         replay.run(progress)
-        commit = replay.commit(data)
+        commit = replay.commit()
         write_commit(data, commit, snapshot)
         done.append((snapshot, commit))
         if wanted is not None and snapshot.snapshot_id == wanted.snapshot_id:
@@ -200,13 +229,17 @@ def publish(data: DataDirectory, progress: Progress = _quiet, *, force: bool = F
     snapshots = read_snapshots(data)
     commits = [commit for _, commit in committed(data, snapshots)]
     corrections = read_corrections(data.corrections)
-    if not force and database.built_with(data.database) == _build_key(commits, corrections):
+    built = database.read_meta(data.database)
+    if not force and built.get("build_key") == _build_key(commits, corrections):
         return False
     parts = part_files(data, commits)
     corrections.check(parts["runs"], parts)
     take_down(BlobStore(data.blobs), snapshots, parts["artifacts"], corrections.removed, progress)
     progress("publish", 0, None)
-    derive(data, data.database)
+    new = None if force else _parts_since(data, commits, corrections, built)
+    reviewed = {CORRECTIONS.name: corrections.rows()}
+    if new is None or not extend(parts, new, data.database, meta=_meta(commits, corrections), reviewed=reviewed):
+        derive(data, data.database)
     return True
 
 
@@ -219,13 +252,29 @@ def derive(data: DataDirectory, target: Path) -> None:
     """
     commits = [commit for _, commit in committed(data, read_snapshots(data))]
     corrections = read_corrections(data.corrections)
-    meta = {
+    reviewed = {CORRECTIONS.name: corrections.rows()}
+    database.build(part_files(data, commits), target, meta=_meta(commits, corrections), reviewed=reviewed)
+
+
+def _meta(commits: Sequence[Commit], corrections: Corrections) -> dict[str, str]:
+    """Return what a database of these says of itself."""
+    return {
         "format_version": str(FORMAT_VERSION),
         "build_key": _build_key(commits, corrections),
+        "commits": str(len(commits)),
         "kernelhouse_version": pipeline.__version__,
         "policy_digest": database.policy_digest(),
     }
-    database.build(part_files(data, commits), target, meta=meta, reviewed={CORRECTIONS.name: corrections.rows()})
+
+
+def _parts_since(
+    data: DataDirectory, commits: Sequence[Commit], corrections: Corrections, built: Mapping[str, str]
+) -> dict[str, list[Path]] | None:
+    """Return the parts that came after a build; None where it was not made of earlier commits in the same way."""
+    known = int(built.get("commits", 0))
+    if not 0 < known < len(commits) or built.get("build_key") != _build_key(commits[:known], corrections):
+        return None
+    return part_files(data, commits[known:])
 
 
 def check_corrections(data: DataDirectory, *, rebuild: bool) -> None:
@@ -283,7 +332,7 @@ def _dry_run(
     with tempfile.TemporaryDirectory(prefix="kernelhouse-") as folder:
         scratch = _stand_in(data, Path(folder) / "data")
         blobs = BlobStore(data.blobs, scratch=scratch.blobs)
-        adapter = FlashInferBench()
+        adapter = adapter_of(source)
         known = read_snapshots(scratch)
         if request.source is not None or not request.rebuild:
             pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])

@@ -6,7 +6,7 @@ Documents come first, then what earlier snapshots left held back for want of a d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 from pipeline.errors import KernelhouseError
@@ -14,7 +14,10 @@ from pipeline.ingest import rows
 from pipeline.ingest.catalog import Catalog
 from pipeline.ingest.collector import Collector
 from pipeline.ingest.presence import Presence
+from pipeline.ingest.run_intake import RunIntake
+from pipeline.ingest.run_tables import TraceFile
 from pipeline.ingest.state import HeldRow, State
+from pipeline.manifests import BenchmarkProtocol, ExecutionEnvironment
 from pipeline.normalize.adapter import Adapter, Document, Held, NormalizedDefinition, ReadRun, ReadWorkload
 from pipeline.normalize.implementation import NormalizedSolution
 from pipeline.normalize.operation import Project
@@ -41,12 +44,20 @@ class AccountingError(KernelhouseError):
 class Replay:
     """Ingests one snapshot on top of the state that the earlier ones left."""
 
-    def __init__(self, snapshot: Snapshot, state: State, blobs: BlobStore, adapter: Adapter) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        state: State,
+        blobs: BlobStore,
+        adapter: Adapter,
+        data: DataDirectory | None = None,
+    ) -> None:
+        """Take over the state; without a data directory rows are counted and written nowhere."""
         self.snapshot = snapshot
         self.state = state
         self.blobs = blobs
         self.adapter = adapter
-        self.collector = Collector(state.keys)
+        self.collector = Collector(snapshot, state.keys, state.indexes, data)
         self.counts: Counter[str] = Counter()
         self.held = state.held(snapshot.scope)
         """What is held back of this trace set, kept up to date."""
@@ -61,9 +72,7 @@ class Replay:
             if earlier.scope == snapshot.scope:
                 self._catalog.apply(earlier, state)
         self._catalog_changed = False
-        self._seen_records: set[str] = set()
-        self._seen_runs: set[str] = set()
-        self._freed: set[str] = set()
+        self._intake = RunIntake(snapshot, adapter, self._catalog, state.ledger, self.collector, self)
         self._blob_records: dict[tuple[str, str], BlobRecords] = {}
 
     def run(self, progress: Progress) -> None:
@@ -72,6 +81,13 @@ class Replay:
         Raises:
             AccountingError: the counts do not add up.
         """
+        try:
+            self._run(progress)
+        except BaseException as error:
+            self.collector.abandon(error)
+            raise
+
+    def _run(self, progress: Progress) -> None:
         by_kind: dict[Kind, list[ListedFile]] = {kind: [] for kind in Kind}
         self._release_vanished()
         for file in self.snapshot.pull.files:
@@ -86,12 +102,7 @@ class Replay:
         self._doubt(Kind.SOLUTION, self._read_solutions(by_kind[Kind.SOLUTION]))
         self._retry_solutions({file.path for file in self.snapshot.pull.files})
         self._retry_records()
-        files = [*by_kind[Kind.WORKLOAD], *by_kind[Kind.TRACE]]
-        read_before = self.state.records(self.snapshot.scope)
-        for done, file in enumerate(files):
-            progress("read", done, len(files))
-            self._read_record_file(file, read_before)
-        progress("read", len(files), len(files))
+        self._read_records([*by_kind[Kind.WORKLOAD], *by_kind[Kind.TRACE]], progress)
         changes = self._presence.rows()
         self.presence.update(row["event"] for row in changes)
         self.collector.extend("presence", changes)
@@ -100,14 +111,14 @@ class Replay:
         self._check()
         self.collector.add("ingests", self.accounting())
 
-    def commit(self, data: DataDirectory) -> Commit:
-        """Write the parts and return the commit that names them."""
+    def commit(self) -> Commit:
+        """Finish the parts and return the commit that names them."""
         return Commit(
             snapshot_id=self.snapshot.snapshot_id,
             sequence=self.snapshot.sequence,
             accounting={name: value for name, value in self.accounting().items() if isinstance(value, int)},
             records=self._blob_records,
-            parts=self.collector.write(data, self.snapshot),
+            parts=self.collector.close(),
         )
 
     def accounting(self) -> rows.Row:
@@ -235,29 +246,65 @@ class Replay:
 
     # Records
 
-    def _read_record_file(self, file: ListedFile, read_before: Mapping[tuple[str, str], BlobRecords]) -> None:
+    def _read_records(self, files: Sequence[ListedFile], progress: Progress) -> None:
+        """Read the files of workloads, then those of traces; account for those that need not be read."""
+        read_before = self.state.records(self.snapshot.scope)
+        unread: dict[tuple[str, str], ListedFile] = {}
+        repeated: list[ListedFile] = []
+        for file in files:
+            key = file.kind, _sha256(file)
+            if key in unread or key in self._blob_records:
+                repeated.append(file)
+                self.counts["files_read"] += 1
+            elif (before := read_before.get(key)) is not None:
+                self._count_unchanged(file, key[1], before)
+            elif is_lfs_pointer(self.blobs.path(key[1])):
+                self._hold_file(file, Reason.LFS_POINTER, "it is a Git LFS pointer; fetch the content (git lfs pull)")
+                continue
+            else:
+                unread[key] = file
+                self.counts["files_read"] += 1
+            self._release_file(file.path)
+        traces = [file for file in unread.values() if file.kind is Kind.TRACE]
+        workloads = [file for file in unread.values() if file.kind is not Kind.TRACE]
+        for done, file in enumerate(workloads):
+            progress("read", done, len(unread))
+            self._read_workload_file(file)
+        self._read_trace_files(traces, lambda done: progress("read", len(workloads) + done, len(unread)))
+        for file in repeated:
+            self._count_duplicates(file, self._blob_records[file.kind, _sha256(file)].records)
+
+    def _read_trace_files(self, files: Sequence[ListedFile], progress: Callable[[int], None]) -> None:
+        traces = [TraceFile(file.path, _sha256(file)) for file in files]
+
+        def framed() -> Iterator[tuple[TraceFile, Iterable[Record]]]:
+            for done, file in enumerate(traces):
+                progress(done)
+                yield file, self._frame(file.blob_sha256, file.path)
+            progress(len(traces))
+
+        self.counts += self._intake.read(framed())
+        for file in traces:
+            self.counts["records"] += file.records
+            self.counts["duplicates"] += file.duplicates
+            self._blob_records[Kind.TRACE, file.blob_sha256] = file.counted()
+
+    def _frame(self, blob: str, path: str) -> Iterable[Record]:
+        return self.blobs.restored(blob, self.adapter.frame(self.blobs.path(blob), path))
+
+    def _read_workload_file(self, file: ListedFile) -> None:
         blob = _sha256(file)
-        if (counted := self._blob_records.get((file.kind, blob))) is not None:
-            # The same content under a second path of this snapshot.
-            self._count_duplicates(file, counted.records)
-            self.counts["files_read"] += 1
-        elif (before_now := read_before.get((file.kind, blob))) is not None:
-            self._count_unchanged(file, blob, before_now)
-        elif is_lfs_pointer(self.blobs.path(blob)):
-            self._hold_file(file, Reason.LFS_POINTER, "it is a Git LFS pointer; fetch the content (git lfs pull)")
-            return
-        else:
-            before = Counter(self.counts)
-            held: set[str] = set()
-            read = self._read_runs if file.kind is Kind.TRACE else self._read_workloads
-            for batch in _batches(self.blobs.restored(blob, self.adapter.frame(self.blobs.path(blob), file.path))):
-                held |= read(batch, file.path, blob)
-            taken = self.counts - before
-            self._blob_records[file.kind, blob] = BlobRecords(
-                taken["records"] + taken["workload_records"], taken["duplicates"], tuple(sorted(held))
-            )
-            self.counts["files_read"] += 1
-        self._release_file(file.path)
+        counted = TraceFile(file.path, blob)
+        for batch in _batches(self._frame(blob, file.path)):
+            counted.records += len(batch)
+            for outcome in self.adapter.read_workloads(batch, self._catalog):
+                if isinstance(outcome, Held):
+                    counted.held.add(outcome.record.sha256)
+                    self.hold_record(outcome, file.path, blob)
+                else:
+                    self._take_workload(outcome, file.path)
+        self.counts["workload_records"] += counted.records
+        self._blob_records[file.kind, blob] = counted.counted()
 
     def _count_duplicates(self, file: ListedFile, records: int) -> None:
         if file.kind is Kind.TRACE:
@@ -279,75 +326,37 @@ class Replay:
         self.counts["quarantined"] += held
         self.counts["already_known"] += counted.records - counted.duplicates - held
 
-    def _read_runs(self, batch: Sequence[Record], path: str, blob: str) -> set[str]:
-        """Take a batch of trace records; return the SHA-256 of those held back."""
-        self.counts["records"] += len(batch)
-        fresh = []
-        held = set()
-        observed = self.state.ledger.implementations([record.sha256 for record in batch])
-        for record in batch:
-            if record.sha256 in self._seen_records:
-                self.counts["duplicates"] += 1
-                continue
-            self._seen_records.add(record.sha256)
-            known = record.sha256 in self._freed or not self._catalog.ever.isdisjoint(observed.get(record.sha256, ()))
-            if known:
-                self.counts["already_known"] += 1
-            else:
-                fresh.append(record)
-        for outcome in self._outcomes(fresh):
-            if isinstance(outcome, Held):
-                self.counts["quarantined"] += 1
-                held.add(outcome.record.sha256)
-                self._hold_record(outcome, path, blob)
-            elif outcome.implementation_digest in observed.get(outcome.record.sha256, ()):
-                # Another trace set brought the same record and the same code: the observation is there already.
-                self.counts["already_known"] += 1
-                self._release_record(Kind.TRACE, outcome.record.sha256)
-            else:
-                self.counts["added"] += 1
-                self._release_record(Kind.TRACE, outcome.record.sha256)
-                self._add_run(outcome, path, blob, self.snapshot.snapshot_id)
-        return held
-
-    def _outcomes(self, records: Sequence[Record]) -> Iterable[ReadRun | Held]:
-        outcomes = self.adapter.read_runs(records, self._catalog)
-        runs = [outcome.run.digest for outcome in outcomes if isinstance(outcome, ReadRun)]
-        self._seen_runs |= self.state.ledger.known_runs(runs)
-        return outcomes
+    def add_surroundings(self, environment: ExecutionEnvironment, protocol: BenchmarkProtocol) -> None:
+        """Add where and how a run was measured."""
+        self.collector.add("environments", rows.environment_row(environment, self.snapshot))
+        self.collector.add("protocols", rows.protocol_row(protocol, self.snapshot))
 
     def _add_run(self, read: ReadRun, path: str, blob: str, snapshot_id: str) -> None:
+        """Add a single run; ``snapshot_id`` is where its record was first read."""
         add, snapshot = self.collector.add, self.snapshot
-        self._add_workload(read.benchmark, read.workload)
-        add("environments", rows.environment_row(read.environment, snapshot))
-        add("protocols", rows.protocol_row(read.protocol, snapshot))
+        self.add_workload(read.benchmark, read.workload)
+        self.add_surroundings(read.environment, read.protocol)
         add("observations", rows.observation_row(read, path, blob, snapshot_id))
         if (log := rows.log_artifact_row(read, blob, self.adapter.license, snapshot)) is not None:
             add("artifacts", log)
-        if read.run.digest not in self._seen_runs:
-            self._seen_runs.add(read.run.digest)
+        if read.rerun is not None:
+            samples = rows.samples_artifact_row(read, read.rerun, blob, self.adapter.license, snapshot)
+            if samples is not None:
+                add("artifacts", samples)
+        if self._intake.is_new_run(read.run.digest):
             add("runs", rows.run_row(read, snapshot))
             self.collector.extend("measurements", rows.measurement_rows(read))
+            if read.rerun is not None:
+                add("reruns", rows.rerun_row(read, read.rerun, snapshot))
         self.collector.note_drift(path, read.drift)
-
-    def _read_workloads(self, batch: Sequence[Record], path: str, blob: str) -> set[str]:
-        """Take a batch of workload records; return the SHA-256 of those held back."""
-        self.counts["workload_records"] += len(batch)
-        held = set()
-        for outcome in self.adapter.read_workloads(batch, self._catalog):
-            if isinstance(outcome, Held):
-                held.add(outcome.record.sha256)
-                self._hold_record(outcome, path, blob)
-            else:
-                self._take_workload(outcome, path)
-        return held
 
     def _take_workload(self, read: ReadWorkload, path: str) -> None:
-        self._release_record(Kind.WORKLOAD, read.record.sha256)
-        self._add_workload(read.benchmark, read.workload)
+        self._release((Kind.WORKLOAD, read.record.sha256))
+        self.add_workload(read.benchmark, read.workload)
         self.collector.note_drift(path, read.drift)
 
-    def _add_workload(self, benchmark: str, workload: NormalizedWorkload) -> None:
+    def add_workload(self, benchmark: str, workload: NormalizedWorkload) -> None:
+        """Add a workload, with its tensors and what its inputs are."""
         if self.collector.add("workloads", rows.workload_row(workload, self.snapshot)):
             self.collector.extend("workload_tensors", rows.workload_tensor_rows(workload))
         self.collector.add("workload_inputs", rows.workload_inputs_row(benchmark, workload, self.snapshot))
@@ -373,25 +382,26 @@ class Replay:
         blob = row.blob_sha256 or ""
         outcome: ReadRun | ReadWorkload | Held
         if self.adapter.kind_of(row.source_file) is Kind.TRACE:
-            (outcome,) = self._outcomes([record])
+            (outcome,) = self.adapter.read_runs([record], self._catalog)
         else:
             (outcome,) = self.adapter.read_workloads([record], self._catalog)
         if isinstance(outcome, Held):
-            self._hold_record(outcome, row.source_file, blob)
+            self.hold_record(outcome, row.source_file, blob)
             return
         self.counts["freed"] += 1
         if isinstance(outcome, ReadWorkload):
             self._take_workload(outcome, row.source_file)
             return
-        self._freed.add(record.sha256)
-        self._release_record(Kind.TRACE, record.sha256)
+        self._intake.free(record.sha256)
+        self.release_run(record.sha256)
         observed = self.state.ledger.implementations([record.sha256])
         if outcome.implementation_digest not in observed.get(record.sha256, ()):
             self._add_run(outcome, row.source_file, blob, row.snapshot_id)
 
     # Quarantine
 
-    def _hold_record(self, held: Held, path: str, blob: str) -> None:
+    def hold_record(self, held: Held, path: str, blob: str) -> None:
+        """Keep a record that cannot be taken."""
         record = held.record
         self._hold(
             HeldRow(
@@ -435,8 +445,9 @@ class Replay:
             self.held[row.identity] = row
             self.collector.add("quarantine", row.as_row() | {"sequence": self.snapshot.sequence})
 
-    def _release_record(self, kind: Kind, raw_sha256: str) -> None:
-        self._release((kind, raw_sha256))
+    def release_run(self, record_sha256: str) -> None:
+        """Let go of a trace record that was held back, if it was."""
+        self._release((Kind.TRACE, record_sha256))
 
     def _release_file(self, path: str) -> None:
         self._release(("file", path))

@@ -6,13 +6,19 @@ from datetime import datetime
 from typing import Any
 
 from pipeline.manifests import BenchmarkProtocol, ExecutionEnvironment, canonical_text
-from pipeline.normalize.adapter import NormalizedDefinition, ReadRun
+from pipeline.normalize.adapter import NormalizedDefinition, ReadRun, Rerun
 from pipeline.normalize.implementation import NormalizedSolution
 from pipeline.normalize.words import kebab
 from pipeline.normalize.workload import NormalizedWorkload
 from pipeline.store.snapshots import Snapshot
 
 Row = dict[str, Any]
+
+LATENCY = {"metric": "latency", "unit": "ns"}
+"""What every row of ``measurements`` says of a latency."""
+
+LOG_ARTIFACT = {"kind": "log", "media_type": "text/plain; charset=utf-8", "pointer": "/evaluation/log"}
+"""What every row of ``artifacts`` says of the log of a run."""
 
 
 def snapshot_row(snapshot: Snapshot) -> Row:
@@ -234,17 +240,27 @@ def run_row(read: ReadRun, snapshot: Snapshot) -> Row:
 
 
 def measurement_rows(read: ReadRun) -> list[Row]:
-    """Return the rows of ``measurements``: each latency statistic of the run, in nanoseconds."""
+    """Return the rows of ``measurements``: each latency statistic of the run in nanoseconds, and what else it has."""
     timing = read.run.spec.timing
     if timing is None:
         return []
     statistics = timing.latency_ns.model_dump(exclude_none=True, exclude={"confidence95"})
-    return [
+    rows = [
         {
             "run_digest": read.run.digest,
-            "metric": "latency",
+            "metric": other.metric,
+            "statistic": other.statistic,
+            "unit": other.unit,
+            "value": float(other.value),
+            "sample_count": other.sample_count,
+        }
+        for other in read.run.spec.measurements or ()
+    ]
+    return rows + [
+        {
+            **LATENCY,
+            "run_digest": read.run.digest,
             "statistic": statistic,
-            "unit": "ns",
             "value": float(value),
             "sample_count": timing.samples,
         }
@@ -258,14 +274,53 @@ def log_artifact_row(read: ReadRun, blob_sha256: str, license_name: str, snapsho
     if evidence is None or evidence.logs is None:
         return None
     return {
+        **LOG_ARTIFACT,
         "digest": evidence.logs.digest,
-        "kind": "log",
-        "media_type": "text/plain; charset=utf-8",
         "size_bytes": read.log_size_bytes,
         "license": license_name,
         "blob_sha256": blob_sha256,
         "byte_offset": read.record.offset,
-        "pointer": "/evaluation/log",
+        "pointer": read.log_pointer,
+        "snapshot_id": snapshot.snapshot_id,
+    }
+
+
+def rerun_row(read: ReadRun, rerun: Rerun, snapshot: Snapshot) -> Row:
+    """Return the row of ``reruns``."""
+    return {
+        "run_digest": read.run.digest,
+        "target_run_digest": rerun.target_run_digest,
+        "verdict": rerun.verdict,
+        "reasons": list(rerun.reasons),
+        "ratio": _double(rerun.ratio),
+        "passed": read.run.spec.status == "passed",
+        "median_ns": _double(rerun.median_ns),
+        "low_ns": _double(rerun.low_ns),
+        "high_ns": _double(rerun.high_ns),
+        "host_identity": rerun.host_identity,
+        "gpu_identity": rerun.gpu_identity,
+        "job_digest": rerun.job_digest,
+        "isolation": canonical_text(dict(rerun.isolation)).decode(),
+        "telemetry": canonical_text(dict(rerun.telemetry)).decode(),
+        "snapshot_id": snapshot.snapshot_id,
+    }
+
+
+def samples_artifact_row(
+    read: ReadRun, rerun: Rerun, blob_sha256: str, license_name: str, snapshot: Snapshot
+) -> Row | None:
+    """Return the row of ``artifacts`` for the raw samples of a rerun, where it was timed."""
+    if rerun.samples_digest is None:
+        return None
+    return {
+        "digest": rerun.samples_digest,
+        "kind": "samples",
+        "media_type": "application/json",
+        "size_bytes": rerun.samples_size_bytes,
+        "license": license_name,
+        "blob_sha256": blob_sha256,
+        "byte_offset": read.record.offset,
+        "pointer": "/measurement/samples_ns",
         "snapshot_id": snapshot.snapshot_id,
     }
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from pipeline.sources.listing import Kind
 from pipeline.store.layout import DataDirectory
-from pipeline.store.ledger import Ledger
+from pipeline.store.ledger import DigestIndex, Ledger
 from pipeline.store.parts import BlobRecords, Commit, part_files
 from pipeline.store.snapshots import Snapshot
 
@@ -67,6 +67,8 @@ class State:
         """Name of a solution and its implementation, by the SHA-256 of its file."""
         self.keys: dict[str, set[tuple[Any, ...]]] = {}
         """Keys of the rows that a table has in its parts; tables of few rows alone."""
+        self.indexes = {"artifacts": DigestIndex(files["artifacts"], "digest")}
+        """The same, to be looked up, for tables of many rows."""
         for table, columns in _KEYED.items():
             self.keys[table] = set(_rows(files[table], columns))
         for blob, name in _rows(files["operations"], ("blob_sha256", "name")):
@@ -118,7 +120,6 @@ _KEYED: dict[str, tuple[str, ...]] = {
     "implementations": ("implementation_digest", "solution_sha256", "source_path"),
     "environments": ("environment_digest",),
     "protocols": ("protocol_digest",),
-    "artifacts": ("digest",),
 }
 
 

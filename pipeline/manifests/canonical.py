@@ -31,6 +31,11 @@ def sha256_of(data: bytes) -> str:
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
+def identity_text(manifest: Mapping[str, Any]) -> bytes:
+    """Return what the digest of a manifest is over: the JCS text of apiVersion, kind and spec alone."""
+    return canonical_text({name: manifest[name] for name in ("apiVersion", "kind", "spec")})
+
+
 def digest_of(manifest: Mapping[str, Any]) -> str:
-    """Return the digest of a manifest: SHA-256 over the JCS text of apiVersion, kind and spec alone."""
-    return sha256_of(canonical_text({name: manifest[name] for name in ("apiVersion", "kind", "spec")}))
+    """Return the digest of a manifest: SHA-256 over its identity text."""
+    return sha256_of(identity_text(manifest))

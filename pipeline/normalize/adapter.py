@@ -7,10 +7,12 @@ as outcomes, so that an adapter is free to work through a batch in columns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+import pyarrow as pa
 
 from pipeline.manifests import BenchmarkProtocol, BenchmarkRun, ExecutionEnvironment
 from pipeline.normalize.implementation import NormalizedSolution
@@ -62,6 +64,28 @@ class ReadWorkload:
 
 
 @dataclass(frozen=True, slots=True)
+class Rerun:
+    """What makes a run a controlled rerun: who ran which job, and what it says of the run that it repeats."""
+
+    job_digest: str
+    target_run_digest: str | None
+    """The run that it repeats; None where nothing was reported before."""
+    verdict: str | None
+    reasons: tuple[str, ...]
+    ratio: float | None
+    host_identity: str | None
+    gpu_identity: str | None
+    median_ns: float | None
+    low_ns: float | None
+    high_ns: float | None
+    isolation: Mapping[str, str]
+    telemetry: Mapping[str, Any]
+    samples_digest: str | None
+    """SHA-256 of the canonical text of the raw samples, which lie at ``/measurement/samples_ns`` of the record."""
+    samples_size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadRun:
     """A record that gives a run."""
 
@@ -81,6 +105,83 @@ class ReadRun:
     error_not_finite: bool
     legacy_forms: tuple[str, ...]
     drift: Counter[str] = field(default_factory=Counter)
+    log_pointer: str = "/evaluation/log"
+    """JSON pointer to the log inside the record."""
+    rerun: Rerun | None = None
+
+
+RUN_COLUMNS = pa.schema(
+    [
+        pa.field(name, kind)
+        for kind, names in (
+            (pa.int32(), ("place",)),
+            (
+                pa.string(),
+                (
+                    "run_digest", "operation_digest", "workload_digest", "implementation_digest", "protocol_digest",
+                    "environment_digest", "comparison_key", "source", "benchmark", "status", "hardware",
+                    "primary_statistic", "log_digest", "manifest", "workload_uuid", "inputs_sha256",
+                ),
+            ),
+            (pa.int64(), ("latency_ns", "log_size_bytes")),
+            (
+                pa.float64(),
+                ("reference_latency_ms", "speedup_factor", "max_absolute_error", "max_relative_error"),
+            ),
+            (pa.timestamp("us"), ("observed_at",)),
+            (pa.bool_(), ("timezone_assumed", "error_not_finite")),
+        )
+        for name in names
+    ]
+)  # fmt: skip
+"""What a batch of runs read in columns says, a row a run; ``place`` is the place of its record in the batch.
+
+Columns may be dictionaries of these types.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedWorkload:
+    """A workload that many records share, so that it is normalized once."""
+
+    number: int
+    """Another for each workload of a reader."""
+    benchmark: str
+    workload: NormalizedWorkload
+
+
+@dataclass(frozen=True, slots=True)
+class RunBatch:
+    """A batch of trace records read in columns, as far as they fit."""
+
+    places: Sequence[int]
+    """Places in the batch of the records that fit."""
+    workloads: Sequence[SharedWorkload]
+    """The workload of each of them."""
+    environments: Sequence[ExecutionEnvironment]
+    """The environment of each of them."""
+    protocol: BenchmarkProtocol | None
+    """The protocol of all of them; None where none fits."""
+    rest: Sequence[int]
+    """Places of the records that do not fit: the one-by-one path decides on them."""
+    runs: Callable[[], pa.Table]
+    """Work out the runs that fit, as :data:`RUN_COLUMNS`, in their order; one batch at a time, in any thread."""
+
+
+class RunReader(Protocol):
+    """Reads the trace records of one snapshot in columns."""
+
+    def read(self, records: Sequence[Record]) -> RunBatch:
+        """Read a batch of trace records; what it says of a record is what the one-by-one path would say."""
+        ...
+
+
+class OneByOne:
+    """The reader of an adapter whose records are read one by one: none of them fits columns."""
+
+    def read(self, records: Sequence[Record]) -> RunBatch:
+        """Leave every record to the one-by-one path."""
+        return RunBatch((), (), (), None, range(len(records)), RUN_COLUMNS.empty_table)
 
 
 class Catalog(Protocol):
@@ -117,6 +218,10 @@ class Adapter(Listing, Protocol):
 
     def read_runs(self, records: Sequence[Record], catalog: Catalog) -> list[ReadRun | Held]:
         """Normalize a batch of trace records, one outcome each, in their order."""
+        ...
+
+    def columns(self, catalog: Catalog) -> RunReader:
+        """Return a reader of trace records in columns, for as long as the catalog stays as it is."""
         ...
 
     def read_workloads(self, records: Sequence[Record], catalog: Catalog) -> list[ReadWorkload | Held]:

@@ -20,6 +20,7 @@ from pipeline.normalize.implementation import LICENSE, NormalizedSolution, norma
 from pipeline.normalize.operation import Project, normalize_operation
 from pipeline.normalize.protocol import FLASHINFER_BENCH_PROTOCOL
 from pipeline.normalize.run import SOURCE, finite, normalize_run, read_outcome
+from pipeline.normalize.run_columns import ColumnReader
 from pipeline.normalize.workload import NormalizedWorkload, Operation, check_axes
 from pipeline.sources.listing import Kind
 from pipeline.upstream import documents as upstream
@@ -125,6 +126,14 @@ class FlashInferBench:
         """Normalize trace records one by one: the reference for every faster path."""
         return [_guarded(record, lambda record: self._run(record, catalog)) for record in records]
 
+    def columns(self, catalog: Catalog) -> ColumnReader:
+        """Return a reader of trace records in columns."""
+        return ColumnReader(
+            catalog,
+            read_workload=lambda record: _guarded(record, lambda record: self._workload(record, catalog)),
+            read_environment=lambda record: _guarded(record, self._read_environment),
+        )
+
     def read_workloads(self, records: Sequence[Record], catalog: Catalog) -> list[ReadWorkload | Held]:
         """Normalize workload records one by one."""
         return [_guarded(record, lambda record: self._workload(record, catalog)) for record in records]
@@ -184,6 +193,11 @@ class FlashInferBench:
         trace, parsed, raw = _read_trace(record)
         workload = self._normalized(_operation(trace, catalog), trace.workload, raw)
         return ReadWorkload(record, trace.definition, workload, _with_legacy(parsed))
+
+    def _read_environment(self, record: Record) -> Document[ExecutionEnvironment]:
+        trace, parsed, _ = _read_trace(record)
+        assert trace.evaluation is not None  # noqa: S101 - made to hold an environment
+        return Document(self._environment(trace.evaluation.environment), _with_legacy(parsed))
 
     def _normalized(self, operation: Operation, workload: upstream.Workload, raw: str) -> NormalizedWorkload:
         """Return the WorkloadCase of a workload given with its JSON text; many records share few of them."""

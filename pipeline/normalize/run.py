@@ -106,7 +106,7 @@ def normalize_run(
         log_digest = removed_log.digest
     return BenchmarkRun(
         metadata=Metadata(
-            name=words.document_name("sol-trace", trace.definition, workload_uuid(trace.workload)[:8]),
+            name=run_name(trace.definition, workload_uuid(trace.workload)),
             title=f"{trace.solution} · {trace.definition}",
         ),
         spec=RunBody(
@@ -128,6 +128,11 @@ def normalize_run(
             observed_at=outcome.observed.text,
         ),
     )
+
+
+def run_name(definition: str, uuid: str) -> str:
+    """Return the editorial name of the run of a workload."""
+    return words.document_name("sol-trace", definition, uuid[:8])
 
 
 def finite(value: int | float | None) -> int | float | None:

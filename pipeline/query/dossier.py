@@ -65,6 +65,23 @@ class Correction:
 
 
 @dataclass(frozen=True)
+class Rerun:
+    """A controlled rerun: of this run, or the one that this run is; ``ratio`` is its latency over the reported one."""
+
+    run_digest: str
+    target_run_digest: str | None
+    verdict: str | None
+    reasons: list[str]
+    ratio: float | None
+    hardware: str
+    median_ns: float | None
+    low_ns: float | None
+    high_ns: float | None
+    isolation: dict[str, str]
+    observed_at: datetime
+
+
+@dataclass(frozen=True)
 class Tensor:
     """A tensor argument with every dimension bound."""
 
@@ -173,6 +190,7 @@ class RunDossier(_Run):
     suspensions: list[Suspension]
     corrections: list[Correction]
     floors: list[Floor]
+    reruns: list[Rerun]
     measurements: list[Measurement]
     artifacts: list[Artifact]
     observations: list[Observation]
@@ -307,6 +325,7 @@ def run_dossier(connection: DuckDBPyConnection, run_digest: str) -> RunDossier:
         )
     }
     spec = workload.manifest["spec"]
+    samples = manifests["run"]["spec"].get("evidence", {}).get("rawSamples", {}).get("digest")
     return RunDossier(
         **vars(run),
         axes=workload.axes,
@@ -320,8 +339,11 @@ def run_dossier(connection: DuckDBPyConnection, run_digest: str) -> RunDossier:
         suspensions=fetch(connection, Suspension, _SUSPENSIONS, key),
         corrections=fetch(connection, Correction, _CORRECTIONS, key),
         floors=fetch(connection, Floor, _FLOORS, [run.workload_digest, run.hardware]),
+        reruns=fetch(connection, Rerun, _RERUNS, key * 2),
         measurements=fetch(connection, Measurement, _MEASUREMENTS, key),
-        artifacts=fetch(connection, Artifact, f"{_ARTIFACTS} WHERE digest = ?", [run.log_digest]),
+        artifacts=fetch(
+            connection, Artifact, f"{_ARTIFACTS} WHERE digest IN (?, ?) ORDER BY kind", [run.log_digest, samples]
+        ),
         observations=fetch(connection, Observation, _OBSERVATIONS, key),
         manifests=manifests,
     )
@@ -415,6 +437,13 @@ LEFT JOIN leaderboard USING (profile, cohort_key, run_digest)
 LEFT JOIN current_records USING (profile, cohort_key)
 WHERE cohort_runs.run_digest = ?
 ORDER BY cohort_runs.profile
+"""
+
+_RERUNS = """
+SELECT run_digest, target_run_digest, verdict, reruns.reasons, ratio, hardware, median_ns, low_ns, high_ns, isolation,
+       observed_at
+FROM reruns JOIN runs USING (run_digest)
+WHERE target_run_digest = ? OR run_digest = ? ORDER BY observed_at, run_digest
 """
 
 _MEASUREMENTS = """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
     Row = TypeVar("Row")
 
-JSON_COLUMNS = frozenset({"axes", "manifest", "environment_manifest", "protocol_manifest"})
+JSON_COLUMNS = frozenset({"axes", "manifest", "environment_manifest", "protocol_manifest", "isolation"})
 """Columns that hold JSON text: their fields hold the value."""
 
 

@@ -13,6 +13,7 @@ from pipeline.query.dossier import (
     ImplementationDossier,
     ObjectDossier,
     OperationDossier,
+    Rerun,
     RunDossier,
     RunLine,
     Standing,
@@ -52,6 +53,8 @@ def _run(screen: Screen, run: RunDossier) -> None:
     screen.prose(words.trust(run.evidence_level, run.license, run.source_available), "  ")
     if not run.eligible:
         screen.prose(f"Not eligible: {', '.join(run.reasons)}", "  ")
+    for rerun in run.reruns:
+        screen.prose(_rerun(rerun, run), "  ")
     for correction in run.corrections:
         screen.prose(_correction(correction), "  ")
     for suspension in run.suspensions:
@@ -158,6 +161,23 @@ def _workload(screen: Screen, run: RunDossier) -> None:
             *_flat(rule),
         ]
     )
+
+
+def _rerun(rerun: Rerun, run: RunDossier) -> str:
+    """Return a controlled rerun in one line, as seen from the run that it repeats or from itself."""
+    if rerun.run_digest != run.run_digest:
+        parts = [f"Rerun {words.short(rerun.run_digest)} on {rerun.hardware}: {rerun.verdict}"]
+    elif rerun.target_run_digest is not None:
+        parts = [f"Controlled rerun of {words.short(rerun.target_run_digest)}: {rerun.verdict}"]
+    else:
+        parts = ["Controlled run; nothing was reported before"]
+    parts += rerun.reasons
+    if rerun.median_ns is not None:
+        between = f"{words.latency(rerun.low_ns)} to {words.latency(rerun.high_ns)}"
+        parts.append(f"median {words.latency(rerun.median_ns)} (95 % {between})")
+    if rerun.ratio is not None:
+        parts.append(f"{words.ratio(rerun.ratio)} the reported latency")
+    return words.SEPARATOR.join(parts)
 
 
 def _standing(standing: Standing, run: RunDossier) -> str:

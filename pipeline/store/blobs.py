@@ -125,9 +125,10 @@ class BlobStore:
     def of_sizes(self, sizes: Collection[int]) -> Iterator[Path]:
         """Yield the blobs that have one of these sizes in bytes."""
         for folder in sorted(self._root.glob("[0-9a-f][0-9a-f]")):
-            for entry in os.scandir(folder):
-                if not entry.name.startswith(TEMPORARY) and entry.stat().st_size in sizes:
-                    yield Path(entry.path)
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if not entry.name.startswith(TEMPORARY) and entry.stat().st_size in sizes:
+                        yield Path(entry.path)
 
     def sync(self) -> None:
         """Make every blob survive a crash of the machine: one call for all, since one each is slow."""

@@ -10,8 +10,9 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
 
@@ -22,8 +23,11 @@ from pipeline.errors import DataDirectoryError
 from pipeline.store.files import TEMPORARY, appearing
 from pipeline.store.tables import EVIDENCE, META, TABLES, Table, table
 
-_MEMORY_LIMIT = "2GB"
+_MEMORY_LIMIT = "1200MB"
 """What a build may hold before it spills to disk beside the target; a million runs stay below it."""
+
+_COMPRESSION = {"manifest": " USING COMPRESSION zstd"}
+"""Of the widest column; what DuckDB chooses by itself takes half as long again and twice the space."""
 
 _MOST_THREADS = 4
 """Each thread holds its own buffers: more of them cost memory sooner than they save time."""
@@ -64,10 +68,21 @@ def build(
     One build at a time for a target: the caller holds the data directory. Whatever fails, ``target`` stays as it was
     and nothing is left beside it; DataDirectoryError where a part does not fit its declaration.
     """
+    with replacing(target) as aside, closing(duckdb.connect(str(aside))) as connection:
+        _fill(connection, parts, reviewed or {}, meta)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Give a path beside a database; when the block ends well, what was made there takes the place of the database.
+
+    Raises:
+        DataDirectoryError: it cannot be written.
+    """
     _remove_leftovers(target)
     try:
-        with appearing(target) as aside, closing(duckdb.connect(str(aside))) as connection:
-            _fill(connection, parts, reviewed or {}, meta)
+        with appearing(target) as aside:
+            yield aside
     except duckdb.Error as error:
         what = f"{target} cannot be written ({_sentence(error)})"
         raise DataDirectoryError(f"{what}: free disk space or choose another data directory") from error
@@ -85,14 +100,13 @@ def check_current(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         raise DataDirectoryError(f"{path} follows another version's policy: run kernelhouse ingest --rebuild")
 
 
-def built_with(path: Path) -> str | None:
-    """Return the build key of a published database; None where there is none, or none that can be read."""
+def read_meta(path: Path) -> dict[str, str]:
+    """Return the table ``meta`` of a published database; empty where there is none, or none that can be read."""
     try:
         with closing(connect(path)) as connection:
-            row = connection.execute(f"SELECT value FROM {META.name} WHERE key = 'build_key'").fetchone()
+            return dict(connection.execute(f"SELECT key, value FROM {META.name}").fetchall())
     except (DataDirectoryError, duckdb.Error):
-        return None
-    return str(row[0]) if row else None
+        return {}
 
 
 def connect(path: Path) -> duckdb.DuckDBPyConnection:
@@ -114,10 +128,12 @@ def connect(path: Path) -> duckdb.DuckDBPyConnection:
 
 def connect_several(databases: Mapping[str, Path]) -> duckdb.DuckDBPyConnection:
     """Open several databases in one connection, each under its name, as :func:`connect` opens one."""
-    connection = duckdb.connect(config={"python_enable_replacements": "false"})
+    # Without a folder named here, what does not fit memory would go to the working directory.
+    spill = str(Path(tempfile.gettempdir()) / f"kernelhouse-spill-{os.getpid()}")
+    connection = duckdb.connect(config={"python_enable_replacements": "false", "temp_directory": spill})
     try:
         for name, path in databases.items():
-            connection.execute(f"ATTACH {_literal(str(path))} AS {name} (READ_ONLY)")
+            connection.execute(f"ATTACH {literal(str(path))} AS {name} (READ_ONLY)")
     except duckdb.Error as error:
         what = f"{path} cannot be read ({_sentence(error)})"
         raise DataDirectoryError(f"{what}: run kernelhouse ingest --rebuild") from error
@@ -138,12 +154,14 @@ def connect_parts(parts: Mapping[str, Sequence[Path]]) -> duckdb.DuckDBPyConnect
 
     Their derived columns are missing. DataDirectoryError where a part does not fit its declaration.
     """
-    connection = duckdb.connect(config={"python_enable_replacements": "false"})
+    # Without a folder named here, what does not fit memory would go to the working directory.
+    spill = str(Path(tempfile.gettempdir()) / f"kernelhouse-spill-{os.getpid()}")
+    connection = duckdb.connect(config={"python_enable_replacements": "false", "temp_directory": spill})
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
     for declared in EVIDENCE:
-        _run(connection, declared, _parts_view(declared, parts.get(declared.name, ())))
-        connection.execute(f"CREATE TEMP VIEW {declared.name} AS FROM parts_{declared.name}")
+        rows = rows_of(declared, parts.get(declared.name, ()))
+        run(connection, declared, f"CREATE TEMP VIEW {declared.name} AS {rows}")
     return connection
 
 
@@ -154,11 +172,26 @@ def _fill(
     meta: Mapping[str, str],
 ) -> None:
     """Make every table: evidence straight from its parts first, then the policies in the order of their numbers."""
+    settle(connection)
+    for declared in EVIDENCE:
+        rows = rows_of(declared, parts.get(declared.name, ()))
+        run(connection, declared, f"CREATE TEMP VIEW parts_{declared.name} AS {rows}")
+    derive(connection, reviewed)
+    write_meta(connection, META.name, meta)
+    connection.execute("CHECKPOINT")  # closing would swallow a failure and leave rows in the .wal
+
+
+def settle(connection: duckdb.DuckDBPyConnection) -> None:
+    """Set a connection up for a build: bounded memory, UTC, and where the policy SQL finds its files."""
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET preserve_insertion_order = false")
     connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
     connection.execute(f"SET threads = {min(_MOST_THREADS, os.cpu_count() or 1)}")
-    connection.execute(f"SET VARIABLE warehouse = {_literal(_unglobbed(warehouse_folder()))}")
+    connection.execute(f"SET VARIABLE warehouse = {literal(_unglobbed(warehouse_folder()))}")
+
+
+def derive(connection: duckdb.DuckDBPyConnection, reviewed: Mapping[str, pa.Table]) -> None:
+    """Make and fill every table but ``meta`` from the views ``parts_<table>``."""
     connection.execute("BEGIN")  # one commit for hundreds of statements
     for declared in TABLES:
         for statement in declaration(declared):
@@ -168,21 +201,30 @@ def _fill(
         connection.register("reviewed_rows", rows)
         connection.execute(f"INSERT INTO {table(name).name} BY NAME FROM reviewed_rows")
         connection.unregister("reviewed_rows")
-    for declared in EVIDENCE:
-        _run(connection, declared, _parts_view(declared, parts.get(declared.name, ())))
-    policies = [
-        (table(name), path.read_text(encoding="utf-8")) for name, files in policy_files().items() for path in files
-    ]
-    governed = {declared for declared, _ in policies}
-    straight = [(declared, f"FROM parts_{declared.name}") for declared in EVIDENCE if declared not in governed]
-    for declared, select in (*straight, *policies):
-        _run(connection, declared, f"INSERT INTO {declared.name} BY NAME\n{select}")
+    governed = policies()
+    straight = [(declared, f"FROM parts_{declared.name}") for declared in ungoverned()]
+    for declared, select in (*straight, *governed):
+        run(connection, declared, f"INSERT INTO {declared.name} BY NAME\n{select}")
+
+
+def write_meta(connection: duckdb.DuckDBPyConnection, target: str, meta: Mapping[str, str]) -> None:
+    """Fill the table ``meta``."""
     for key in sorted(meta):
-        connection.execute(f"INSERT INTO {META.name} VALUES (?, ?)", (key, meta[key]))
-    connection.execute("CHECKPOINT")  # closing would swallow a failure and leave rows in the .wal
+        connection.execute(f"INSERT INTO {target} VALUES (?, ?)", (key, meta[key]))
 
 
-def _run(connection: duckdb.DuckDBPyConnection, declared: Table, statement: str) -> None:
+def policies() -> list[tuple[Table, str]]:
+    """Return the policy SQL in the order of its numbers, each with the table that it fills, wholly or in part."""
+    return [(table(name), path.read_text(encoding="utf-8")) for name, files in policy_files().items() for path in files]
+
+
+def ungoverned() -> list[Table]:
+    """Return the tables of evidence that have no policy: they hold what their parts hold."""
+    governed = {declared for declared, _ in policies()}
+    return [declared for declared in EVIDENCE if declared not in governed]
+
+
+def run(connection: duckdb.DuckDBPyConnection, declared: Table, statement: str) -> None:
     """Run a statement that reads evidence for a table; DataDirectoryError naming it where the evidence does not fit."""
     try:
         connection.execute(statement)
@@ -208,29 +250,29 @@ def policy_files() -> dict[str, tuple[Path, ...]]:
 def declaration(declared: Table) -> Iterator[str]:
     """Yield the statements that make a table as declared, with a comment on it and on each column."""
     columns = ", ".join(
-        f'"{column.name}" {column.type.value}{"" if column.nullable else " NOT NULL"}' for column in declared.columns
+        f'"{column.name}" {column.type.value}{"" if column.nullable else " NOT NULL"}'
+        f"{_COMPRESSION.get(column.name, '')}"
+        for column in declared.columns
     )
     yield f"CREATE TABLE {declared.name} ({columns})"
-    yield f"COMMENT ON TABLE {declared.name} IS {_literal(declared.comment)}"
+    yield f"COMMENT ON TABLE {declared.name} IS {literal(declared.comment)}"
     for column in declared.columns:
-        yield f'COMMENT ON COLUMN {declared.name}."{column.name}" IS {_literal(column.comment)}'
+        yield f'COMMENT ON COLUMN {declared.name}."{column.name}" IS {literal(column.comment)}'
 
 
-def _parts_view(declared: Table, files: Sequence[Path]) -> str:
-    """Return the statement that makes ``parts_<table>``: the rows of its parts in the declared types."""
-    if files:
-        paths = ", ".join(_literal(_unglobbed(path)) for path in files)
-        columns = ", ".join(
-            f'CAST("{column.name}" AS {column.type.value}) AS "{column.name}"' for column in declared.part_columns
-        )
-        rows = f"SELECT {columns} FROM read_parquet([{paths}], union_by_name = true, hive_partitioning = false)"
-    else:
+def rows_of(declared: Table, files: Sequence[Path]) -> str:
+    """Return the query of the rows of parts of a table, in the declared types."""
+    if not files:
         columns = ", ".join(f'NULL::{column.type.value} AS "{column.name}"' for column in declared.part_columns)
-        rows = f"SELECT {columns} WHERE false"
-    return f"CREATE TEMP VIEW parts_{declared.name} AS {rows}"
+        return f"SELECT {columns} WHERE false"
+    paths = ", ".join(literal(_unglobbed(path)) for path in files)
+    columns = ", ".join(
+        f'CAST("{column.name}" AS {column.type.value}) AS "{column.name}"' for column in declared.part_columns
+    )
+    return f"SELECT {columns} FROM read_parquet([{paths}], union_by_name = true, hive_partitioning = false)"
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """Return a text as an SQL literal: neither comments nor table functions of a view take parameters."""
     return "'" + text.replace("'", "''") + "'"
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.errors import DataDirectoryError
@@ -21,6 +23,8 @@ from pipeline.store.snapshots import Snapshot
 from pipeline.store.tables import EVIDENCE, Table
 
 ROW_GROUP_ROWS = 100_000
+ROW_GROUP_BYTES = 64 * 2**20
+"""A row group holds no more than this, and what was added last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +61,79 @@ class Commit:
     parts: tuple[Part, ...]
 
 
+class PartWriter:
+    """Writes the part of one table and snapshot, row group by row group: each is sorted by key.
+
+    Groups are bounded in rows and bytes, so that a part of any size is written in little memory. Which rows share a
+    group follows from the order in which they are added alone.
+    """
+
+    def __init__(self, data: DataDirectory, table: Table, snapshot: Snapshot) -> None:
+        self._table = table
+        self._schema = arrow_schema(table)
+        self._key = [(name, "ascending") for name in table.part_key or table.key]
+        self._name = f"{table.name}/{snapshot.sequence:06d}-{snapshot.short_id}.parquet"
+        self._waiting: list[pa.Table] = []
+        self._waiting_rows = self._waiting_bytes = self._rows = 0
+        # Dictionaries are of no use where every value is another.
+        repeated = [c.name for c in table.part_columns if c.name not in (*table.key, "run_digest", "manifest")]
+        with ExitStack() as opened:
+            self._path = opened.enter_context(appearing(data.tables / self._name))
+            sink = opened.enter_context(pa.OSFile(str(self._path), "wb"))
+            self._writer = pq.ParquetWriter(sink, self._schema, compression="zstd", use_dictionary=repeated)
+            self._open = opened.pop_all()
+
+    def _together(self) -> pa.Table:
+        first = self._waiting[0].schema
+        if not all(rows.schema.equals(first) for rows in self._waiting):
+            self._waiting = [rows.cast(self._schema) for rows in self._waiting]
+        return pa.concat_tables(self._waiting)
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows in the declared columns; texts may be dictionaries, which are cheaper to sort."""
+        self._waiting.append(rows)
+        self._waiting_rows += rows.num_rows
+        self._waiting_bytes += rows.nbytes
+        if self._waiting_rows >= ROW_GROUP_ROWS or self._waiting_bytes >= ROW_GROUP_BYTES:
+            self._write_group()
+
+    def close(self) -> Part:
+        """Finish the part and let it appear."""
+        try:
+            self._write_group()
+            self._writer.close()
+            with self._path.open("rb") as stream:
+                sha256 = "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
+        except BaseException as error:
+            self.abandon(error)
+            raise
+        self._open.close()
+        return Part(self._table.name, self._name, self._rows, sha256)
+
+    def abandon(self, error: BaseException) -> None:
+        """Remove what is written so far."""
+        try:
+            with suppress(OSError):  # on a full disk its footer has no room either
+                self._writer.close()
+        finally:
+            self._open.__exit__(type(error), error, error.__traceback__)
+
+    def _write_group(self) -> None:
+        if self._waiting_rows:
+            rows = self._together()
+            key = pa.table({name: rows[name].cast(self._schema.field(name).type) for name, _ in self._key})
+            rows = rows.unify_dictionaries().take(pc.sort_indices(key, sort_keys=self._key)).cast(self._schema)
+            self._writer.write_table(rows, row_group_size=rows.num_rows)
+            self._rows += rows.num_rows
+        self._waiting.clear()
+        self._waiting_rows = self._waiting_bytes = 0
+
+
 def write_part(data: DataDirectory, table: Table, rows: pa.Table, snapshot: Snapshot) -> Part:
-    """Write the rows that a snapshot adds to a table, sorted by key."""
-    schema = arrow_schema(table)
-    key = table.part_key or table.key
-    ordered = rows.cast(schema).sort_by([(name, "ascending") for name in key])
-    name = f"{table.name}/{snapshot.sequence:06d}-{snapshot.short_id}.parquet"
-    target = data.tables / name
-    with appearing(target) as temporary:
-        pq.write_table(ordered, temporary, compression="zstd", row_group_size=ROW_GROUP_ROWS)
-        with temporary.open("rb") as stream:
-            sha256 = "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
-    return Part(table.name, name, ordered.num_rows, sha256)
+    """Write a part of rows that are there already."""
+    writer = PartWriter(data, table, snapshot)
+    writer.add(rows)
+    return writer.close()
 
 
 def write_commit(data: DataDirectory, commit: Commit, snapshot: Snapshot) -> None:

@@ -336,6 +336,30 @@ MEASUREMENTS = Table(
     ),
 )
 
+RERUNS = Table(
+    "reruns",
+    "evidence",
+    "A controlled rerun of a run, and what it says of it",
+    ("run_digest",),
+    (
+        _text("run_digest", "The controlled run"),
+        _text("target_run_digest", "The run that it repeats; null: nothing was reported before", nullable=True),
+        _text("verdict", "REPRODUCED, SLOWER, ... (verdict-v1); null where it repeats no run", nullable=True),
+        _texts("reasons", "What the verdict rests on: codes of violations, the cause of a failure, the hardware"),
+        _double("ratio", "Its latency over the reported one, where both are of one product", nullable=True),
+        _boolean("passed", "It passed: correct, undisturbed and timed"),
+        _double("median_ns", "Median latency in nanoseconds", nullable=True),
+        _double("low_ns", "Lower end of the median's 95 % interval in nanoseconds", nullable=True),
+        _double("high_ns", "Upper end of the median's 95 % interval in nanoseconds", nullable=True),
+        _text("host_identity", "Hash that tells the verifier's host from others", nullable=True),
+        _text("gpu_identity", "Hash that tells the verifier's GPU from others", nullable=True),
+        _text("job_digest", "SHA-256 of the job file"),
+        _text("isolation", "What held of the sandbox: JSON object"),
+        _text("telemetry", "Clocks, temperature and power before and after, as nvidia-smi gives them: JSON object"),
+        _SNAPSHOT,
+    ),
+)
+
 ARTIFACTS = Table(
     "artifacts",
     "evidence",
@@ -773,6 +797,7 @@ TABLES: tuple[Table, ...] = (
     OBSERVATIONS,
     RUNS,
     MEASUREMENTS,
+    RERUNS,
     ARTIFACTS,
     QUARANTINE,
     RELEASES,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -32,8 +31,7 @@ class RemovedText(NamedTuple):
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """The bytes of one record, without its line end, and where they lie."""
 
     line: int
@@ -101,6 +99,7 @@ def _laid_out_by_lines(path: Path) -> bool:
 
 
 def _lines(path: Path) -> Iterator[Record]:
+    digest = hashlib.sha256
     with path.open("rb") as stream:
         offset, number = 0, 0
         while line := stream.readline(MAX_RECORD_BYTES + 2):
@@ -112,7 +111,7 @@ def _lines(path: Path) -> Iterator[Record]:
                 offset += read
                 continue
             if body.strip():
-                yield _record(number, offset, body)
+                yield Record(number, offset, len(body), "sha256:" + digest(body).hexdigest(), body)
             offset += len(line)
 
 

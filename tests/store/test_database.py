@@ -15,7 +15,7 @@ import pytest
 import pipeline
 from pipeline.errors import DataDirectoryError
 from pipeline.store.arrow import arrow_schema
-from pipeline.store.database import build, built_with, connect, policy_digest, warehouse_folder
+from pipeline.store.database import build, connect, policy_digest, read_meta, warehouse_folder
 from pipeline.store.tables import TABLES, table
 
 DRIFT = arrow_schema(table("drift"))
@@ -129,13 +129,13 @@ def test_leftovers_of_a_killed_build_are_in_nobodys_way(tmp_path: Path) -> None:
 
 def test_a_build_is_known_by_its_key(tmp_path: Path) -> None:
     target = tmp_path / "warehouse.duckdb"
-    assert built_with(target) is None
+    assert read_meta(target) == {}
     build({}, target, meta={"build_key": "sha256:x"})
-    assert built_with(target) == "sha256:x"
+    assert read_meta(target)["build_key"] == "sha256:x"
     build({}, target, meta={})
-    assert built_with(target) is None
+    assert read_meta(target) == {}
     target.write_bytes(b"no database")
-    assert built_with(target) is None
+    assert read_meta(target) == {}
 
 
 def test_there_is_no_warehouse_before_the_first_ingest(tmp_path: Path) -> None:

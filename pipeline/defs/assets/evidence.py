@@ -18,7 +18,7 @@ from pipeline.store.parts import parts_digest
 GROUPS = {
     "pulls": ("snapshots", "source_files", "ingests", "presence"),
     "documents": ("operations", "workloads", "workload_tensors", "workload_inputs", "implementations"),
-    "measured": ("environments", "protocols", "observations", "runs", "measurements", "artifacts"),
+    "measured": ("environments", "protocols", "observations", "runs", "measurements", "artifacts", "reruns"),
     "held_back": ("quarantine", "releases", "drift"),
 }
 """Evidence tables by what they are about."""

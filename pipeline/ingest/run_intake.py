@@ -1,0 +1,288 @@
+"""The trace records of one snapshot: from files to rows, in large batches.
+
+Batches reach over the ends of files. While one is read (in Python), the one before is worked out, sorted and written in
+another thread, by code that leaves Python's lock alone. Batches are taken one after the other, in order, so the same
+files always make the same parts.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import compress
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.ingest import rows, run_tables
+from pipeline.ingest.catalog import Catalog
+from pipeline.ingest.collector import Collector
+from pipeline.ingest.run_tables import PLACE, Placed, TraceFile
+from pipeline.manifests import BenchmarkProtocol, ExecutionEnvironment
+from pipeline.normalize.adapter import Adapter, Held, ReadRun, RunBatch, RunReader, SharedWorkload
+from pipeline.normalize.workload import NormalizedWorkload
+from pipeline.store.ledger import Ledger
+from pipeline.store.snapshots import Snapshot
+from pipeline.upstream.framing import Record
+
+BATCH_RECORDS = 32_768
+BATCH_BYTES = 32 * 2**20
+
+
+class Book(Protocol):
+    """Told what becomes of records, in their order."""
+
+    def hold_record(self, held: Held, path: str, blob: str) -> None:
+        """Keep a record that cannot be taken."""
+        ...
+
+    def release_run(self, record_sha256: str) -> None:
+        """Let go of a record that was held back, if it was."""
+        ...
+
+    def add_workload(self, benchmark: str, workload: NormalizedWorkload) -> None:
+        """Add the workload of a run."""
+        ...
+
+    def add_surroundings(self, environment: ExecutionEnvironment, protocol: BenchmarkProtocol) -> None:
+        """Add where and how a run was measured."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Records that are new to the warehouse, as far as they are read."""
+
+    placed: list[Placed]
+    columns: RunBatch
+    others: list[tuple[int, ReadRun | Held]]
+    """Those that do not fit columns, with their places."""
+    observed: dict[str, set[str]]
+    """Implementations with which their records were observed by other trace sets."""
+
+
+class RunIntake:
+    """Takes the trace records of one snapshot."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        adapter: Adapter,
+        catalog: Catalog,
+        ledger: Ledger,
+        collector: Collector,
+        book: Book,
+    ) -> None:
+        self._snapshot = snapshot
+        self._adapter = adapter
+        self._catalog = catalog
+        self._ledger = ledger
+        self._collector = collector
+        self._book = book
+        self._seen_records: set[bytes] = set()
+        self._seen_runs: set[bytes] = set()
+        self._seen_workloads: set[int] = set()
+        self._seen_environments: set[str] = set()
+        self._freed: set[str] = set()
+        self._known = 0
+        self._counts: Counter[str] = Counter()
+
+    def free(self, record_sha256: str) -> None:
+        """Know a record from now on: it was let in before any file was read."""
+        self._freed.add(record_sha256)
+
+    def is_new_run(self, run_digest: str) -> bool:
+        """Tell, once, that a run is in no part yet."""
+        (new,) = self._new_runs([run_digest])
+        return new
+
+    def read(self, files: Iterable[tuple[TraceFile, Iterable[Record]]]) -> Counter[str]:
+        """Take the records of files; return how many were added, already known, duplicates and quarantined."""
+        reader = self._adapter.columns(self._catalog)
+        with ThreadPoolExecutor(max_workers=1) as worker, _collecting_by_hand() as collect:
+            taking: Future[None] | None = None
+            for waiting in self._batches(files):
+                batch = self._read_batch(waiting, reader)
+                if taking is not None:
+                    taking.result()
+                taking = worker.submit(self._take, batch)
+                collect()
+            if taking is not None:
+                taking.result()
+        return self._counts + Counter(already_known=self._known)
+
+    def _batches(self, files: Iterable[tuple[TraceFile, Iterable[Record]]]) -> Iterator[list[Placed]]:
+        waiting: list[Placed] = []
+        size = 0
+        for file, records in files:
+            for record in records:
+                waiting.append(Placed(record, file))
+                size += record.size
+                if len(waiting) >= BATCH_RECORDS or size >= BATCH_BYTES:
+                    yield waiting
+                    waiting, size = [], 0
+        if waiting:
+            yield waiting
+
+    def _read_batch(self, waiting: list[Placed], reader: RunReader) -> _Batch:
+        """Leave out what is known or repeated and read the rest: all of it that takes Python's lock."""
+        observed = self._ledger.implementations([one.record.sha256 for one in waiting])
+        seen, ever = self._seen_records, self._catalog.ever
+        placed = []
+        for one in waiting:
+            record, file = one
+            file.records += 1
+            key = _key(record.sha256)
+            if key in seen:
+                file.duplicates += 1
+                continue
+            seen.add(key)
+            if record.sha256 in self._freed or not ever.isdisjoint(observed.get(record.sha256, ())):
+                self._known += 1
+            else:
+                placed.append(one)
+        columns = reader.read([one.record for one in placed])
+        others = self._adapter.read_runs([placed[place].record for place in columns.rest], self._catalog)
+        return _Batch(placed, columns, list(zip(columns.rest, others, strict=True)), observed)
+
+    def _take(self, batch: _Batch) -> None:
+        """Add the rows of a batch."""
+        columns, placed, observed = batch.columns, batch.placed, batch.observed
+        runs = columns.runs()
+        fitting = list(zip(columns.places, columns.workloads, columns.environments, strict=True))
+        if observed:
+            # Another trace set may have brought the same record and the same code: the observation is there already.
+            new = [
+                implementation not in observed.get(placed[place].record.sha256, ())
+                for place, implementation in zip(columns.places, runs["implementation_digest"].to_pylist(), strict=True)
+            ]
+            runs = runs.filter(pa.array(new, pa.bool_()))
+            fitting = list(compress(fitting, new))
+        held = set()
+        others: list[tuple[int, ReadRun]] = []
+        for place, outcome in batch.others:
+            record, file = placed[place]
+            if isinstance(outcome, Held):
+                held.add(place)
+                file.held.add(record.sha256)
+                self._book.hold_record(outcome, file.path, file.blob_sha256)
+            elif outcome.implementation_digest not in observed.get(record.sha256, ()):
+                others.append((place, outcome))
+                self._collector.note_drift(file.path, outcome.drift)
+        for place, one in enumerate(placed):
+            if place not in held:
+                self._book.release_run(one.record.sha256)
+        added = len(fitting) + len(others)
+        self._counts.update(quarantined=len(held), added=added, already_known=len(placed) - len(held) - added)
+        self._add_shared(fitting, columns.protocol, others)
+        self._add_rows(runs, [placed[place] for place, *_ in fitting], batch, others)
+
+    def _add_shared(
+        self,
+        fitting: list[tuple[int, SharedWorkload, ExecutionEnvironment]],
+        protocol: BenchmarkProtocol | None,
+        others: list[tuple[int, ReadRun]],
+    ) -> None:
+        """Add what runs share, in the order of the first record with it, of which it has its name."""
+        workloads = [(place, read.benchmark, read.workload) for place, read in others]
+        surroundings = [(place, read.environment, read.protocol) for place, read in others]
+        for place, shared, environment in fitting:
+            if shared.number not in self._seen_workloads:
+                self._seen_workloads.add(shared.number)
+                workloads.append((place, shared.benchmark, shared.workload))
+            if protocol is not None and environment.digest not in self._seen_environments:
+                self._seen_environments.add(environment.digest)
+                surroundings.append((place, environment, protocol))
+        for _, benchmark, workload in sorted(workloads, key=_place):
+            self._book.add_workload(benchmark, workload)
+        for _, environment, protocol in sorted(surroundings, key=_place):
+            self._book.add_surroundings(environment, protocol)
+
+    def _add_rows(self, runs: pa.Table, placed: list[Placed], batch: _Batch, others: list[tuple[int, ReadRun]]) -> None:
+        snapshot, license_name, collector = self._snapshot, self._adapter.license, self._collector
+        observed = [
+            (place, rows.observation_row(read, *_origin(batch.placed[place]), snapshot.snapshot_id))
+            for place, read in others
+        ]
+        made = [(place, rows.run_row(read, snapshot)) for place, read in others]
+        measured = [(place, row) for place, read in others for row in rows.measurement_rows(read)]
+        logged = [
+            (place, row)
+            for place, read in others
+            if (row := rows.log_artifact_row(read, batch.placed[place].file.blob_sha256, license_name, snapshot))
+        ]
+        collector.add_table(
+            "observations", _together("observations", run_tables.observations(runs, placed, snapshot), observed)
+        )
+        collector.add_table(
+            "artifacts", _together("artifacts", run_tables.log_artifacts(runs, placed, license_name, snapshot), logged)
+        )
+        table = _together("runs", run_tables.run_rows(runs, snapshot), made)
+        measurements = _together("measurements", run_tables.measurements(runs), measured)
+        new = self._new_runs(table["run_digest"].to_pylist())
+        if not all(new):
+            table = table.filter(pa.array(new, pa.bool_()))
+            measurements = measurements.filter(pc.is_in(measurements[PLACE], table[PLACE]))
+        kept = set(table["run_digest"].to_pylist()) if any(read.rerun for _, read in others) else set()
+        for place, read in others:
+            if read.rerun is not None:
+                blob = batch.placed[place].file.blob_sha256
+                if samples := rows.samples_artifact_row(read, read.rerun, blob, license_name, snapshot):
+                    collector.add("artifacts", samples)
+                if read.run.digest in kept:
+                    collector.add("reruns", rows.rerun_row(read, read.rerun, snapshot))
+        collector.add_table("runs", table)
+        collector.add_table("measurements", measurements)
+
+    def _new_runs(self, digests: Sequence[str]) -> list[bool]:
+        """Tell, once, of each run whether it is in no part yet."""
+        seen = self._seen_runs
+        seen.update(map(_key, self._ledger.known_runs(digests)))
+        new = []
+        for digest in digests:
+            before = len(seen)
+            seen.add(_key(digest))
+            new.append(len(seen) > before)
+        return new
+
+
+@contextmanager
+def _collecting_by_hand() -> Iterator[Callable[[], object]]:
+    """Switch the search for reference cycles off and give a function for it to be called now and then.
+
+    Batches are made of many small tuples and of no cycle. Left alone, Python looks through all of them again and again,
+    for a third of the whole time.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield lambda: gc.collect(1)
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _key(digest: str) -> bytes:
+    """Return a digest in the form that takes the least memory."""
+    return bytes.fromhex(digest.removeprefix("sha256:"))
+
+
+def _place(placed: tuple[int, object, object]) -> int:
+    return placed[0]
+
+
+def _origin(placed: Placed) -> tuple[str, str]:
+    return placed.file.path, placed.file.blob_sha256
+
+
+def _together(name: str, columns: pa.Table, others: list[tuple[int, rows.Row]]) -> pa.Table:
+    """Return rows from columns and rows made one by one, in the order of their records."""
+    if not others:
+        return columns
+    rest = run_tables.from_rows(name, others)
+    return pa.concat_tables([columns.cast(rest.schema), rest]).sort_by(PLACE)

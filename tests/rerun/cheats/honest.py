@@ -1,0 +1,5 @@
+"""No cheat: what the operation asks for."""
+
+
+def run(x, y):
+    return x + 2 * y

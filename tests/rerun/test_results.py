@@ -1,0 +1,312 @@
+"""Results of reruns as evidence: what was run on an H200 on 2026-11-30, imported as it came back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import pytest
+from duckdb import DuckDBPyConnection
+
+from pipeline.errors import CheckFailure, SourceError
+from pipeline.ingest import IngestRequest, ingest
+from pipeline.ingest.reruns import import_reruns
+from pipeline.manifests import sha256_of
+from pipeline.query.dossier import run_dossier
+from pipeline.query.verify import verify
+from pipeline.rerun.results import read_results
+from pipeline.rerun.runner.result import canonical
+from pipeline.rerun.traces import trace_line, write_traces
+from pipeline.store.database import connect
+from pipeline.store.layout import DataDirectory
+
+DATA = Path(__file__).parent / "data"
+H200 = DATA / "h200"
+VERDICTS = DATA / "verdicts"
+SAMPLE = Path(__file__).parents[2] / "pipeline" / "sample" / "trace-set"
+
+
+def quiet(stage: str, done: int, total: int | None) -> None:
+    return
+
+
+def imported(root: Path, trace_set: str, *folders: Path) -> DataDirectory:
+    data = DataDirectory(root)
+    ingest(data, IngestRequest(source=trace_set))
+    for folder in folders:
+        import_reruns(data, folder, quiet)
+    return data
+
+
+@pytest.fixture(scope="module")
+def h200(tmp_path_factory: pytest.TempPathFactory) -> DataDirectory:
+    root = tmp_path_factory.mktemp("h200") / "data"
+    return imported(root, "sample", H200 / "measured", H200 / "reruns", H200 / "repeat1", H200 / "repeat2")
+
+
+@pytest.fixture(scope="module")
+def fixtures(tmp_path_factory: pytest.TempPathFactory) -> DataDirectory:
+    return imported(tmp_path_factory.mktemp("v") / "data", str(VERDICTS / "trace-set"), VERDICTS / "results")
+
+
+@pytest.fixture
+def connection(h200: DataDirectory) -> Iterator[DuckDBPyConnection]:
+    with closing(connect(h200.database)) as opened:
+        yield opened
+
+
+def test_the_batch_gives_this_table(connection: DuckDBPyConnection) -> None:
+    rows = connection.execute(
+        "SELECT implementations.name, shape_summary, verdict, reruns.reasons, round(ratio, 3) FROM reruns"
+        " JOIN runs USING (run_digest) JOIN implementations USING (implementation_digest)"
+        " JOIN workloads USING (workload_digest) WHERE target_run_digest IS NOT NULL ORDER BY ALL"
+    ).fetchall()
+    assert rows == [
+        ("cuda_sparse_nvfp4_naive_n2048_k2048", "m = 64", "FAILED", ["MISSING_SOURCE"], None),
+        ("deepgemm_m_grouped_fp8_fp4_masked_g4_n2048_k2048", "max_m = 512", "FAILED", ["MISSING_SOURCE"], None),
+        ("deepgemm_m_grouped_fp8_fp4_masked_g4_n2048_k2048", "max_m = 512", "FAILED", ["MISSING_SOURCE"], None),
+        ("mm_fp4_nvfp4_cudnn_n4096_k4096", "m = 1024", "FAILED", ["MISSING_SOURCE"], None),
+        ("torch_gemm_n4096_k4096", "m = 512", "REPRODUCED", [], 0.996),
+        ("triton_rmsnorm_h4096", "batch_size = 512", "REPRODUCED", [], 0.996),
+        ("triton_softmax_n8192", "rows = 512", "REPRODUCED", [], 0.994),
+    ]
+
+
+def test_each_verdict_has_its_fixture(fixtures: DataDirectory) -> None:
+    with closing(connect(fixtures.database)) as connection:
+        rows = connection.execute(
+            "SELECT name, verdict, reruns.reasons, ratio IS NULL, target.evidence_level FROM reruns"
+            " JOIN runs AS target ON target.run_digest = target_run_digest"
+            " JOIN implementations USING (implementation_digest) ORDER BY ALL"
+        ).fetchall()
+    elsewhere = "measured on NVIDIA H200, reported on NVIDIA B200"
+    assert rows == [
+        ("cached_output", "SUSPECT", ["STALE_OUTPUT"], True, "reported"),
+        ("missing_library", "FAILED", ["MISSING_DEPENDENCY"], True, "reported"),
+        ("reported_elsewhere", "CORRECT_OTHER_HARDWARE", [elsewhere], True, "verified"),
+        ("reported_fast", "SLOWER", [], False, "verified"),
+        ("reported_slow", "FASTER", [], False, "verified"),
+        ("zeros", "INCORRECT", ["NUMERICAL_MISMATCH"], True, "reported"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["h200", "fixtures"])
+def test_verify_finds_nothing_wrong(name: str, request: pytest.FixtureRequest) -> None:
+    data = request.getfixturevalue(name)
+    with closing(connect(data.database)) as connection:
+        assert [check for check in verify(connection, data, quiet) if not check.ok] == []
+
+
+def test_runs_of_one_machine_share_a_cohort(connection: DuckDBPyConnection) -> None:
+    [[environments]] = connection.execute(
+        "SELECT count(DISTINCT environment_digest) FROM runs WHERE source = 'kernelhouse-rerun'"
+    ).fetchall()
+    assert environments == 1
+
+
+def test_repeated_runs_of_one_job_agree_within_three_percent(connection: DuckDBPyConnection) -> None:
+    rows = connection.execute(
+        "SELECT job_digest, count(*), max(median_ns) / min(median_ns) FROM reruns WHERE passed GROUP BY job_digest"
+        " HAVING count(*) > 1"
+    ).fetchall()
+    assert [count for _, count, _ in rows] == [3, 3]
+    assert all(spread <= 1.03 for _, _, spread in rows)
+
+
+def test_both_timers_agree_for_every_honest_run(connection: DuckDBPyConnection) -> None:
+    rows = connection.execute(
+        "SELECT max(value) FILTER (metric = 'latency'), max(value) FILTER (metric = 'profiler_busy'),"
+        " max(value) FILTER (metric = 'wall_clock') FROM measurements JOIN reruns USING (run_digest)"
+        " WHERE statistic = 'median' OR metric = 'wall_clock' GROUP BY run_digest"
+    ).fetchall()
+    assert len(rows) == 31
+    for events, profiler, wall in rows:
+        assert profiler <= events * 1.15 + 2_500
+        assert wall <= events * 1.25 + 6_000
+
+
+def test_a_dossier_shows_what_reruns_it_and_where_its_samples_lie(
+    h200: DataDirectory, connection: DuckDBPyConnection
+) -> None:
+    [[target, rerun]] = connection.execute(
+        "SELECT target_run_digest, run_digest FROM reruns JOIN runs USING (run_digest)"
+        " JOIN implementations USING (implementation_digest) WHERE name = 'triton_softmax_n8192' AND ratio IS NOT NULL"
+    ).fetchall()
+    reported, controlled = run_dossier(connection, target), run_dossier(connection, rerun)
+    assert (reported.evidence_level, controlled.evidence_level) == ("verified", "verified")
+    assert [each.verdict for each in reported.reruns] == ["REPRODUCED"]
+    assert reported.reruns == controlled.reruns
+    assert controlled.reruns[0].isolation == {"network": "none", "files": "read_only", "privileges": "dropped"}
+    [samples] = [artifact for artifact in controlled.artifacts if artifact.kind == "samples"]
+    digits = samples.blob_sha256.removeprefix("sha256:")
+    document = json.loads((h200.blobs / digits[:2] / digits).read_bytes())
+    text = canonical(document["measurement"]["samples_ns"])
+    assert (sha256_of(text), len(text)) == (samples.digest, samples.size_bytes)
+
+
+def test_rebuilding_gives_the_same_rows(tmp_path: Path) -> None:
+    data = imported(tmp_path / "data", "sample", H200 / "reruns")
+
+    def rows() -> Any:
+        with closing(connect(data.database)) as connection:
+            return connection.execute("SELECT * FROM reruns ORDER BY run_digest").fetchall()
+
+    before = rows()
+    ingest(data, IngestRequest(source=None, rebuild=True))
+    assert rows() == before
+    assert len(before) == 7
+
+
+def test_importing_again_adds_nothing(tmp_path: Path) -> None:
+    data = imported(tmp_path / "data", "sample", H200 / "reruns")
+    report, verdicts = import_reruns(data, H200 / "reruns", quiet)
+    assert (report.new_snapshot, report.added, len(verdicts)) == (False, 0, 7)
+
+
+def test_the_traces_of_the_sample_are_the_results_written_back() -> None:
+    written = {line for path in SAMPLE.glob("traces/*/*/*.jsonl") for line in path.read_text().splitlines()}
+    lines = {trace_line(job, result) for job, result in read_results(H200 / "measured")}
+    assert len(lines) == 24
+    assert lines <= written
+
+
+def test_trace_lines_are_read_by_the_reader_of_traces(tmp_path: Path) -> None:
+    folder = tmp_path / "trace-set"
+    shutil.copytree(VERDICTS / "trace-set", folder)
+    file = next(folder.glob("traces/*/*/*.jsonl"))
+    assert write_traces(read_results(VERDICTS / "results"), file) == 5
+    report = ingest(DataDirectory(tmp_path / "data"), IngestRequest(source=str(folder)))
+    assert (report.added, report.quarantined, report.drift) == (5, 0, 0)
+
+
+# Tampering
+
+
+def resealed(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    """A change by somebody who computes the outer digest again."""
+
+    @wraps(change)
+    def alter(document: dict[str, Any]) -> None:
+        change(document)
+        document["digest"] = sha256_of(canonical({k: v for k, v in document.items() if k != "digest"}))
+
+    return alter
+
+
+def faster(document: dict[str, Any]) -> None:
+    document["measurement"]["samples_ns"] = [sample // 2 for sample in document["measurement"]["samples_ns"]]
+
+
+def faster_statistics(document: dict[str, Any]) -> None:
+    document["measurement"]["statistics"]["median"] /= 2
+
+
+def faster_with_its_digest(document: dict[str, Any]) -> None:
+    faster(document)
+    document["parts"]["samples"] = sha256_of(canonical(document["measurement"]["samples_ns"]))
+
+
+def fewer(document: dict[str, Any]) -> None:
+    document["measurement"]["samples_ns"] = document["measurement"]["samples_ns"][:100]
+    document["parts"]["samples"] = sha256_of(canonical(document["measurement"]["samples_ns"]))
+
+
+def other_nonce(document: dict[str, Any]) -> None:
+    document["nonce"] = "0" * 32
+
+
+def other_log(document: dict[str, Any]) -> None:
+    document["log"] += "all is well"
+
+
+def other_job(document: dict[str, Any]) -> None:
+    document["job"] = document["job"].replace('"seed":0', '"seed":1')
+
+
+def suspect_but_timed(document: dict[str, Any]) -> None:
+    document["violations"] = [{"code": "STALE_OUTPUT", "detail": ""}]
+
+
+@pytest.mark.parametrize(
+    ("alter", "said"),
+    [
+        (faster, "its digest does not fit its content"),
+        (resealed(faster), "the digest of its samples does not fit"),
+        (resealed(faster_with_its_digest), "statistics do not follow from its samples"),
+        (resealed(faster_statistics), "statistics do not follow from its samples"),
+        (resealed(fewer), "must have 200 samples"),
+        (resealed(other_nonce), "its nonce is not the job's"),
+        (resealed(other_log), "the digest of its log does not fit"),
+        (resealed(other_job), "the digest of its job does not fit"),
+        (resealed(suspect_but_timed), "has a measurement though it did not pass"),
+        (resealed(lambda document: document.update(status="splendid")), "none that the runner writes"),
+        (resealed(lambda document: document.pop("parts")), "it lacks a field"),
+        (lambda document: document.update(format="other"), "no result of format"),
+    ],
+)
+def test_a_tampered_file_is_refused_and_nothing_is_taken(
+    alter: Callable[[dict[str, Any]], None], said: str, h200: DataDirectory, tmp_path: Path
+) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(H200 / "repeat1", folder)
+    file = sorted(folder.glob("*.json"))[0]
+    document = json.loads(file.read_text())
+    alter(document)
+    file.write_text(json.dumps(document))
+    with pytest.raises(CheckFailure, match=said):
+        import_reruns(h200, folder, quiet)
+    assert len(list(h200.snapshots.iterdir())) == 5
+
+
+def test_results_of_an_unknown_trace_set_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckFailure, match="first ingest the trace set"):
+        imported(tmp_path / "data", "sample", VERDICTS / "results")
+
+
+def test_an_empty_folder_is_no_bundle(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError, match="holds no result"):
+        imported(tmp_path / "data", "sample", tmp_path / "empty")
+
+
+CAUGHT_ON_THE_H200 = {
+    "cached_by_pointer": "STALE_OUTPUT",
+    "cached_output": "STALE_OUTPUT",
+    "calls_home": "NETWORK_ACCESS",
+    "endless_loop": "TIMEOUT",
+    "freed_memory": "OUTPUT_NOT_WRITTEN",
+    "late_thread": "THREAD_LEFT_RUNNING",
+    "lazy_tensor": "NOT_A_PLAIN_TENSOR",
+    "left_behind": "PROCESS_LEFT_BEHIND",
+    "memory_hog": "MEMORY_LIMIT",
+    "mutated_input": "INPUT_MUTATED",
+    "patched_clock": "HARNESS_TAMPERED",
+    "patched_event": "HARNESS_TAMPERED",
+    "patched_event_method": "HARNESS_TAMPERED",
+    "persisting_l2": "DEVICE_SETUP_CHANGED",
+    "same_buffer": "OUTPUT_ALIASES",
+    "side_stream": "TIMERS_DISAGREE",
+    "skips_after_warm_up": "WRONG_AFTER_WARM_UP",
+    "view_of_input": "OUTPUT_ALIASES",
+    "writes_outside": "WRITE_OUTSIDE_SCRATCH",
+    "zeros": "NUMERICAL_MISMATCH",
+}
+
+
+def test_every_cheat_was_caught_on_the_h200_and_the_honest_one_passed() -> None:
+    found = {}
+    for job, result in read_results(H200 / "cheats"):
+        codes = {violation["code"] for violation in result["violations"]}
+        codes |= {result["cause"]["code"]} if result["cause"] else set()
+        found[job.document["solution"]["name"]] = (codes, result["measurement"] is None)
+    codes, untimed = found.pop("honest")
+    assert (codes, untimed) == (set(), False)
+    assert {name: codes - {"TIMERS_DISAGREE"} or codes for name, (codes, _) in found.items()} == {
+        name: {code} for name, code in CAUGHT_ON_THE_H200.items()
+    }
+    assert all(untimed for _, untimed in found.values())
