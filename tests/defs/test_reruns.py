@@ -31,6 +31,9 @@ def test_an_ingest_goes_without_it(platform: Platform) -> None:
     assert dg.AssetKey("controlled_reruns") not in keys
 
 
+# Dagster warns of what its own Pipes client does.
+@pytest.mark.filterwarnings("ignore:AssetExecutionContext.run_id:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*expected_writer_count")
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")
 def test_the_whole_way_on_a_cpu(filled: Platform) -> None:
