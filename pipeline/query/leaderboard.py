@@ -90,13 +90,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Cohort:
-    """Runs that may be compared; ``entries`` are its ranked runs, ``not_ranked`` the others by reason code.
-
-    ``input_identity`` (a workload uuid) and ``protocol_era`` (inferred from the time of measurement) are of the strict
-    profile; ``shut_out`` lists what that shows and does not rank.
-    """
-
+class _CohortRow:
     cohort_key: str
     workload_digest: str
     axes: dict[str, int]
@@ -118,6 +112,16 @@ class Cohort:
     baseline_latency_ns: int | None
     first_observed_at: datetime
     last_observed_at: datetime
+
+
+@dataclass(frozen=True)
+class Cohort(_CohortRow):
+    """Runs that may be compared; ``entries`` are its ranked runs, ``not_ranked`` the others by reason code.
+
+    ``input_identity`` (a workload uuid) and ``protocol_era`` (inferred from the time of measurement) are of the strict
+    profile; ``shut_out`` lists what that shows and does not rank.
+    """
+
     record: Record | None
     floors: list[Floor]
     not_ranked: dict[str, int]
@@ -232,31 +236,6 @@ def _measured(cohorts: Sequence[Cohort], axes: Mapping[str, int]) -> str:
             nearest = sorted(sorted(measured, key=lambda value: abs(value - wish))[:6])
             parts.append(f"{axis} near {wish}: {', '.join(map(str, nearest))}")
     return f"; measured are {'; '.join(parts)}" if parts else ""
-
-
-@dataclass(frozen=True)
-class _CohortRow:
-    cohort_key: str
-    workload_digest: str
-    axes: dict[str, int]
-    shape_summary: str
-    dtypes: list[str]
-    hardware: str
-    environment_digest: str
-    environment_manifest: dict[str, Any]
-    protocol_digest: str
-    protocol_manifest: dict[str, Any]
-    metric: str
-    input_identity: str | None
-    protocol_era: str | None
-    results: int
-    runs: int
-    best_run_digest: str | None
-    best_latency_ns: int | None
-    baseline_state: str
-    baseline_latency_ns: int | None
-    first_observed_at: datetime
-    last_observed_at: datetime
 
 
 _COHORTS = """
