@@ -47,7 +47,7 @@ class Worker:
         self._device = torch.device(config["device"])
         self._guard = Guard()
         self._tensor, self._type, self._threads = torch.Tensor, type, _thread._count
-        self._empty, self._clone, self._equal = torch.empty, torch.Tensor.clone, torch.equal
+        self._empty, self._clone = torch.empty, torch.Tensor.clone
         if self._on_gpu:
             torch.cuda.init()
             torch.cuda.set_per_process_memory_fraction(config["device_memory_fraction"])
