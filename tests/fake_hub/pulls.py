@@ -15,7 +15,9 @@ from pipeline.store.layout import DataDirectory
 from pipeline.store.tables import TABLES
 from tests.fake_hub.server import REPOSITORY, FakeHub
 
-LIMITS = Limits(connect_s=2.0, read_s=0.25, attempts=3, file_bytes=2**20)
+LIMITS = Limits(connect_s=30.0, read_s=30.0, attempts=3, file_bytes=2**20)
+IMPATIENT = replace(LIMITS, read_s=0.25)
+"""Real seconds: for a hub that may stall, and no other, since a loaded machine too is silent for so long."""
 START = datetime(2026, 2, 1, tzinfo=UTC)
 
 
@@ -43,8 +45,9 @@ class FakeTime:
 
 
 def client(
-    hub: FakeHub, time: FakeTime | None = None, *, limits: Limits = LIMITS, allow: tuple[str, ...] | None = None
+    hub: FakeHub, time: FakeTime | None = None, *, limits: Limits | None = None, allow: tuple[str, ...] | None = None
 ) -> HubClient:
+    limits = limits or (IMPATIENT if hub.may_stall else LIMITS)
     allowed = (hub.store_host,) if allow is None else allow
     clock = (time or FakeTime()).clock
     return HubClient(hub.endpoint, token=hub.token, allow_hosts=allowed, limits=limits, clock=clock)
@@ -54,7 +57,7 @@ def pull(
     data: DataDirectory,
     hub: FakeHub,
     *,
-    limits: Limits = LIMITS,
+    limits: Limits | None = None,
     revision: str | None = None,
     authors: tuple[str, ...] = (),
     accept_shrink: bool = False,

@@ -133,6 +133,10 @@ class FakeHub:
         self.switches.clear()
         self.chance = None
 
+    @property
+    def may_stall(self) -> bool:
+        return self.chance is not None or any(switch.fault is Fault.STALLED for switch in self.switches)
+
     def take(self, target: str, *, on_files: bool) -> Fault | None:
         """Return the fault of a request, where one is on."""
         with self.lock:

@@ -176,10 +176,9 @@ def test_a_storm_of_all_faults_ends_in_the_same_tables(world: World, calm: Calm,
     world.hub.next_head = world.hub.commit(THIRD, {*LFS, LFS_TRACES}, move=False)
     world.hub.chance = draw
     world.hub.page_size = 6
-    limits = patient(read_s=0.05)
     for _ in range(60):
         try:
-            report = pull(world.data, world.hub, limits=limits)
+            report = pull(world.data, world.hub)
         except KernelhouseError:
             continue
         if (
