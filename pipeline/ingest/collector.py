@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -18,9 +19,15 @@ from pipeline.store.tables import EVIDENCE, Table
 
 _FLUSH_ROWS = 10_000
 
+_MOST_WAITING = 4
+"""Tables of rows that may wait for the thread that writes them."""
+
 
 class Collector:
-    """Rows by table, written to parts as they come; those of a table with known keys are kept once."""
+    """Rows by table, written to parts as they come; those of a table with known keys are kept once.
+
+    A thread sorts, compresses and writes them in the order in which they are added, mostly outside of Python's lock.
+    """
 
     def __init__(
         self,
@@ -44,6 +51,8 @@ class Collector:
         self._tables: dict[str, Table] = {table.name: table for table in EVIDENCE}
         self._rows: dict[str, list[Row]] = {name: [] for name in self._tables}
         self._writers: dict[str, PartWriter] = {}
+        self._writing = ThreadPoolExecutor(max_workers=1)
+        self._waiting: deque[Future[None]] = deque()
         self.added: Counter[str] = Counter()
         self.drift: Counter[tuple[str, str]] = Counter()
 
@@ -94,6 +103,8 @@ class Collector:
         try:
             for name in self._tables:
                 self._flush(name)
+            self._await(0)
+            self._writing.shutdown()
             return tuple(self._writers[name].close() for name in self._tables if name in self._writers)
         except BaseException as error:
             self.abandon(error)
@@ -101,6 +112,7 @@ class Collector:
 
     def abandon(self, error: BaseException) -> None:
         """Remove what is written so far."""
+        self._writing.shutdown(cancel_futures=True)
         for writer in self._writers.values():
             writer.abandon(error)
 
@@ -130,4 +142,10 @@ class Collector:
         if self._data is not None:
             if table not in self._writers:
                 self._writers[table] = PartWriter(self._data, self._tables[table], self._snapshot)
-            self._writers[table].add(rows)
+            self._waiting.append(self._writing.submit(self._writers[table].add, rows))
+            self._await(_MOST_WAITING)
+
+    def _await(self, most: int) -> None:
+        """Wait until no more than so many tables of rows wait; raise what went wrong with one that is written."""
+        while len(self._waiting) > most:
+            self._waiting.popleft().result()

@@ -33,6 +33,9 @@ from pipeline.upstream.framing import Record
 BATCH_RECORDS = 32_768
 BATCH_BYTES = 32 * 2**20
 
+_BATCHES_A_COLLECTION = 8
+"""After so many, what reference cycles there are is looked for."""
+
 
 class Book(Protocol):
     """Told what becomes of records, in their order."""
@@ -106,12 +109,13 @@ class RunIntake:
         reader = self._adapter.columns(self._catalog)
         with ThreadPoolExecutor(max_workers=1) as worker, _collecting_by_hand() as collect:
             taking: Future[None] | None = None
-            for waiting in self._batches(files):
+            for number, waiting in enumerate(self._batches(files), 1):
                 batch = self._read_batch(waiting, reader)
                 if taking is not None:
                     taking.result()
                 taking = worker.submit(self._take, batch)
-                collect()
+                if number % _BATCHES_A_COLLECTION == 0:
+                    collect()
             if taking is not None:
                 taking.result()
         return self._counts + Counter(already_known=self._known)
@@ -219,9 +223,8 @@ class RunIntake:
         collector.add_table(
             "observations", _together("observations", run_tables.observations(runs, placed, snapshot), observed)
         )
-        collector.add_table(
-            "artifacts", _together("artifacts", run_tables.log_artifacts(runs, placed, license_name, snapshot), logged)
-        )
+        logs = _together("artifacts", run_tables.log_artifacts(runs, placed, license_name, snapshot), logged)
+        collector.add_table("artifacts", logs.sort_by(PLACE))  # a log is where the first record with it lies
         table = _together("runs", run_tables.run_rows(runs, snapshot), made)
         measurements = _together("measurements", run_tables.measurements(runs), measured)
         new = self._new_runs(table["run_digest"].to_pylist())
@@ -281,8 +284,8 @@ def _origin(placed: Placed) -> tuple[str, str]:
 
 
 def _together(name: str, columns: pa.Table, others: list[tuple[int, rows.Row]]) -> pa.Table:
-    """Return rows from columns and rows made one by one, in the order of their records."""
+    """Return rows from columns and, after them, rows made one by one."""
     if not others:
         return columns
     rest = run_tables.from_rows(name, others)
-    return pa.concat_tables([columns.cast(rest.schema), rest]).sort_by(PLACE)
+    return pa.concat_tables([columns.cast(rest.schema), rest])

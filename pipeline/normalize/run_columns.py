@@ -78,8 +78,8 @@ class _Trace(_Fitting):
 _NOTHING_FOUND = _Correctness()
 _NOT_TIMED = _Performance()
 
-_TIMESPECS = {19: "seconds", 23: "milliseconds", 26: "microseconds"}
-"""Lengths of the timestamps that fit: a date and a time as ``isoformat`` writes them."""
+_PLAIN_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-9]{2}:[0-9]{2}(?:\.[0-9]{3}(?:[0-9]{3})?)?")
+"""The timestamps that fit, where they exist: a date and a time as ``isoformat`` writes them, without zone."""
 
 _LEAST_MS, _MOST_MS = 1e-6, SAFE_INTEGER / 1e7
 """Latencies outside, which no kernel has, are left to the one-by-one path, which knows the limits."""
@@ -353,11 +353,13 @@ def _by_shape(texts: dict[int, str]) -> str:
 
 def _is_plain(timestamp: str) -> bool:
     """Tell whether a timestamp is a date and time as Python writes them, without zone."""
-    timespec = _TIMESPECS.get(len(timestamp))
+    if _PLAIN_TIMESTAMP.fullmatch(timestamp) is None:
+        return False
     try:
-        return timespec is not None and datetime.fromisoformat(timestamp).isoformat(timespec=timespec) == timestamp
+        datetime.fromisoformat(timestamp)
     except ValueError:
         return False
+    return True
 
 
 def _record(raw: bytes) -> Record:

@@ -18,6 +18,8 @@ MAX_RECORD_BYTES = 16 * 2**20
 MAX_DOCUMENT_BYTES = 256 * 2**20
 """A larger file is taken by lines, whatever it looks like."""
 
+_BUFFER_BYTES = 2**20
+
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 
 
@@ -100,7 +102,7 @@ def _laid_out_by_lines(path: Path) -> bool:
 
 def _lines(path: Path) -> Iterator[Record]:
     digest = hashlib.sha256
-    with path.open("rb") as stream:
+    with path.open("rb", buffering=_BUFFER_BYTES) as stream:
         offset, number = 0, 0
         while line := stream.readline(MAX_RECORD_BYTES + 2):
             number += 1
