@@ -101,7 +101,7 @@ def test_the_strict_profile_separates_inputs_and_eras(public: DuckDBPyConnection
         WHERE profile = 'strict_exact' AND tensor_files
         GROUP BY cohort_key
         HAVING count(DISTINCT runs.workload_uuid) > 1
-            OR count(DISTINCT observed_at >= TIMESTAMP '2026-02-24') > 1
+            OR count(DISTINCT runs.observed_at >= TIMESTAMP '2026-02-24') > 1
     """
     assert public.execute(mixed).fetchall() == []
 

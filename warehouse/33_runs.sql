@@ -1,33 +1,6 @@
--- Runs, observed-v1: each run with the place of its first observation (order of pulls, then file, then line), what all
--- its observations say, its present standing and its flags.
-WITH observed AS (
-    SELECT
-        run_digest,
-        min({'sequence': sequence, 'file': source_file, 'line': source_line}) AS first,
-        min(workload_uuid) AS workload_uuid,
-        min(inputs_sha256) AS inputs_sha256,
-        bool_and(timezone_assumed) AS timezone_assumed,
-        bool_or(error_not_finite) AS error_not_finite,
-        list_sort(list_distinct(flatten(list(legacy_forms)))) AS legacy_forms
-    FROM observations
-    JOIN snapshots USING (snapshot_id)
-    GROUP BY run_digest
-),
-
-flagged AS (
-    SELECT run_digest, list(flag ORDER BY flag) AS flags
-    FROM flags
-    GROUP BY run_digest
-)
-
+-- Runs, observed-v1: each run with what its observations say, its present standing and its flags.
 SELECT
-    run.*,
-    observed.* EXCLUDE (run_digest, first),
-    first.file AS source_file,
-    first.line AS source_line,
-    standing.* EXCLUDE (run_digest, qualified),
-    coalesce(flagged.flags, []) AS flags
-FROM parts_runs AS run
-LEFT JOIN observed USING (run_digest)
-LEFT JOIN standing USING (run_digest)
-LEFT JOIN flagged USING (run_digest)
+    run.* EXCLUDE (marks),
+    list_transform(marks, lambda mark: mark.flag) AS flags,
+    list_transform(marks, lambda mark: mark.detail) AS flag_details
+FROM flagged_runs AS run

@@ -13,6 +13,10 @@ WITH inputs AS (
 members AS (
     SELECT
         run_digest,
+        implementation_digest,
+        latency_ns,
+        observed_at,
+        evidence_level,
         comparison_key,
         eligible,
         qualified,
@@ -23,7 +27,6 @@ members AS (
             WHEN source = 'flashinfer-bench' THEN 'cupti_trial_medians'
         END AS protocol_era
     FROM runs
-    JOIN (SELECT run_digest, qualified FROM standing) USING (run_digest)
     LEFT JOIN inputs USING (benchmark, inputs_sha256)
 )
 
@@ -31,6 +34,10 @@ SELECT
     'source_native' AS profile,
     comparison_key AS cohort_key,
     run_digest,
+    implementation_digest,
+    latency_ns,
+    observed_at,
+    evidence_level,
     eligible AS ranked,
     qualified,
     [] AS shut_out,
@@ -47,6 +54,10 @@ SELECT
         'v': 2
     })::VARCHAR) AS cohort_key,
     run_digest,
+    implementation_digest,
+    latency_ns,
+    observed_at,
+    evidence_level,
     eligible AND len(shut_out) = 0 AS ranked,
     qualified AND len(shut_out) = 0 AS qualified,
     shut_out,

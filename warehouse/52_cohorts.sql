@@ -5,18 +5,13 @@ WITH members AS (
     SELECT
         profile,
         cohort_key,
-        any_value(operation_digest) AS operation_digest,
-        any_value(workload_digest) AS workload_digest,
-        any_value(environment_digest) AS environment_digest,
-        any_value(protocol_digest) AS protocol_digest,
         any_value(input_identity) AS input_identity,
         any_value(protocol_era) AS protocol_era,
-        any_value(primary_statistic) FILTER (latency_ns IS NOT NULL) AS statistic,
+        coalesce(any_value(run_digest) FILTER (latency_ns IS NOT NULL), any_value(run_digest)) AS example,
         count(*) AS runs,
         min(observed_at) AS first_observed_at,
         max(observed_at) AS last_observed_at
     FROM cohort_runs
-    JOIN runs USING (run_digest)
     GROUP BY profile, cohort_key
 ),
 
@@ -45,7 +40,7 @@ SELECT
     environment.environment_digest,
     protocol.name AS protocol,
     protocol.protocol_digest,
-    coalesce('latency:' || statistic || ':ns', 'none') AS metric,
+    coalesce('latency:' || primary_statistic || ':ns', 'none') AS metric,
     input_identity,
     protocol_era,
     coalesce(results, 0) AS results,
@@ -62,7 +57,8 @@ SELECT
     last_observed_at
 FROM members
 LEFT JOIN boards USING (profile, cohort_key)
-JOIN operations AS operation USING (operation_digest)
-JOIN workloads AS workload USING (workload_digest)
-JOIN environments AS environment USING (environment_digest)
-JOIN protocols AS protocol USING (protocol_digest)
+JOIN runs AS run ON example = run.run_digest
+JOIN operations AS operation ON run.operation_digest = operation.operation_digest
+JOIN workloads AS workload ON run.workload_digest = workload.workload_digest
+JOIN environments AS environment ON run.environment_digest = environment.environment_digest
+JOIN protocols AS protocol ON run.protocol_digest = protocol.protocol_digest

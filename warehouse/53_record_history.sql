@@ -4,10 +4,9 @@
 -- own. A row is a change of holder, by a new run or by a change of standing; a cohort without any such run has no
 -- holder. Made from scratch at every build, so the order of arrival changes nothing.
 WITH members AS (
-    SELECT member.profile, member.cohort_key, run_digest, latency_ns, observed_at
-    FROM cohort_runs AS member
-    JOIN runs USING (run_digest)
-    WHERE member.qualified
+    SELECT profile, cohort_key, run_digest, latency_ns, observed_at
+    FROM cohort_runs
+    WHERE qualified
 ),
 
 instants AS ( -- where the standing of a member changes, losses before gains

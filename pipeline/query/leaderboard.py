@@ -280,13 +280,14 @@ WHERE profile = ? AND operation_digest = ?
 """
 
 _SHUT_OUT = """
-SELECT cohort_key, run_digest, implementations.name AS implementation, author, role, latency_ns, shut_out AS flags
+SELECT cohort_key, run_digest, implementations.name AS implementation, author, role, runs.latency_ns,
+       shut_out AS flags
 FROM cohort_runs
 JOIN cohorts USING (profile, cohort_key)
 JOIN runs USING (run_digest)
 JOIN implementations ON implementations.implementation_digest = runs.implementation_digest
 WHERE profile = ? AND cohorts.operation_digest = ? AND eligible AND NOT ranked
-ORDER BY cohort_key, latency_ns, run_digest
+ORDER BY cohort_key, runs.latency_ns, run_digest
 """
 
 _NOT_RANKED = """

@@ -245,7 +245,6 @@ REFERENCES = (
     ("runs", "environment_digest", "environments", "environment_digest"),
     ("runs", "log_digest", "artifacts", "digest"),
     ("runs", "run_digest", "observations", "run_digest"),
-    ("runs", "run_digest", "standing", "run_digest"),
     ("workloads", "operation_digest", "operations", "operation_digest"),
     ("workload_tensors", "workload_digest", "workloads", "workload_digest"),
     ("workload_inputs", "workload_digest", "workloads", "workload_digest"),

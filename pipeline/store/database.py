@@ -13,7 +13,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from itertools import chain
 from pathlib import Path
 
 import duckdb
@@ -28,6 +27,8 @@ _MEMORY_LIMIT = "1200MB"
 
 _COMPRESSION = {"manifest": " USING COMPRESSION zstd"}
 """Of the widest column; what DuckDB chooses by itself takes half as long again and twice the space."""
+
+_VIEWS = "[0-9][0-9]_*.view.sql"
 
 _MOST_THREADS = 4
 """Each thread holds its own buffers: more of them cost memory sooner than they save time."""
@@ -46,7 +47,7 @@ def policy_digest() -> str:
     """Return the digest of everything but the evidence that decides a build: SQL, peaks and table declarations."""
     folder = warehouse_folder()
     digest = hashlib.sha256()
-    for path in (*chain.from_iterable(policy_files().values()), *sorted(folder.glob("peaks/*.csv"))):
+    for path in (*sorted(folder.glob("[0-9][0-9]_*.sql")), *sorted(folder.glob("peaks/*.csv"))):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
         digest.update(content)
@@ -201,9 +202,10 @@ def derive(connection: duckdb.DuckDBPyConnection, reviewed: Mapping[str, pa.Tabl
         connection.register("reviewed_rows", rows)
         connection.execute(f"INSERT INTO {table(name).name} BY NAME FROM reviewed_rows")
         connection.unregister("reviewed_rows")
-    governed = policies()
+    for name, path in policy_views().items():
+        connection.execute(f"CREATE TEMP VIEW {name} AS\n{path.read_text(encoding='utf-8')}")
     straight = [(declared, f"FROM parts_{declared.name}") for declared in ungoverned()]
-    for declared, select in (*straight, *governed):
+    for declared, select in (*straight, *policies()):
         run(connection, declared, f"INSERT INTO {declared.name} BY NAME\n{select}")
 
 
@@ -242,9 +244,22 @@ def policy_files() -> dict[str, tuple[Path, ...]]:
     """
     files: dict[str, tuple[Path, ...]] = {}
     for path in sorted(warehouse_folder().glob("[0-9][0-9]_*.sql")):
-        name = path.name.partition("_")[2].partition(".")[0]
-        files[name] = (*files.get(name, ()), path)
+        if not path.match(_VIEWS):
+            name = _made_by(path)
+            files[name] = (*files.get(name, ()), path)
     return files
+
+
+def policy_views() -> dict[str, Path]:
+    """Return the SQL files of the views that policies are written with, ``NN_<view>.view.sql``, in their order.
+
+    A view is a rule between tables: it is there while a database is built, and not in it.
+    """
+    return {_made_by(path): path for path in sorted(warehouse_folder().glob(_VIEWS))}
+
+
+def _made_by(path: Path) -> str:
+    return path.name.partition("_")[2].partition(".")[0]
 
 
 def declaration(declared: Table) -> Iterator[str]:

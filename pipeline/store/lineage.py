@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import duckdb
 
 from pipeline.manifests import canonical_text, sha256_of
-from pipeline.store.database import declaration, policy_digest, policy_files, warehouse_folder
+from pipeline.store.database import declaration, policy_digest, policy_files, policy_views, warehouse_folder
 from pipeline.store.layout import FORMAT_VERSION
 from pipeline.store.tables import EVIDENCE, META, REVIEWED, SNAPSHOTS, Table, table
 
@@ -49,8 +49,10 @@ def recipes() -> dict[Place, Recipe]:
         reviewed: Place = ("warehouse", declared.name)
         made[reviewed] = Recipe(declared, reviewed, (), "", _digest(declared, {"format": str(FORMAT_VERSION)}))
     files = policy_files()
+    views = policy_views()
     with closing(duckdb.connect()) as parser:
-        for name, paths in files.items():
+        for name, own in files.items():
+            paths = _with_views(own, views, parser)
             policies = [path.read_text(encoding="utf-8") for path in paths]
             named = {_place(read, files) for sql in policies for read in _tables_of(sql, parser)}
             reads = tuple(sorted(named))
@@ -68,15 +70,32 @@ def _place(read: str, files: Container[str]) -> Place:
     return ("evidence", name) if name != read or not derived else ("warehouse", name)
 
 
+def _with_views(
+    paths: tuple[Path, ...], views: Mapping[str, Path], parser: duckdb.DuckDBPyConnection
+) -> tuple[Path, ...]:
+    """Return the files of a policy after those of the views that it is written with, views of views before them."""
+    before: dict[Path, None] = {}
+    for path in paths:
+        for name in _names_in(path.read_text(encoding="utf-8"), parser):
+            if name in views:
+                before |= dict.fromkeys(_with_views((views[name],), views, parser))
+    return (*before, *paths)
+
+
 def _tables_of(sql: str, parser: duckdb.DuckDBPyConnection) -> Iterator[str]:
     """Yield the declared tables (``runs``) and parts (``parts_runs``) that a SELECT names."""
-    [[tree]] = parser.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
-    for name in _base_tables(json.loads(tree)):
+    for name in _names_in(sql, parser):
         try:
             table(name.removeprefix("parts_"))
         except KeyError:
             continue  # a name of the query's own
         yield name
+
+
+def _names_in(sql: str, parser: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    """Yield the names that a SELECT reads from."""
+    [[tree]] = parser.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+    yield from _base_tables(json.loads(tree))
 
 
 def _base_tables(node: Any) -> Iterator[str]:

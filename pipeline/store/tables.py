@@ -308,7 +308,8 @@ RUNS = Table(
         _boolean("timezone_assumed", "Every observation of it lacks a time zone: read as UTC", derived=True),
         _boolean("error_not_finite", "An error bound was written as not finite", derived=True),
         _texts("legacy_forms", "Legacy forms that its observations use", derived=True),
-        _boolean("eligible", "May be ranked (ranking policy)", derived=True),
+        _boolean("qualified", "Passed, with a primary latency: it counts while it has standing", derived=True),
+        _boolean("eligible", "May be ranked: qualified, and no suspension holds now", derived=True),
         _texts(
             "reasons",
             "Why not: STATUS_..., MISSING_PRIMARY_METRIC, RETRACTED, SUPERSEDED, TAKEN_DOWN, WITHDRAWN",
@@ -316,6 +317,7 @@ RUNS = Table(
         ),
         _text("evidence_level", "reported, reproducible, verified or replicated", derived=True),
         _texts("flags", "Marks of suspicion or of a data peculiarity", derived=True),
+        _texts("flag_details", "What each of the flags rests on, in their order", derived=True),
         _SNAPSHOT,
         _MANIFEST,
     ),
@@ -533,20 +535,6 @@ SUSPENSIONS = Table(
     ),
 )
 
-STANDING = Table(
-    "standing",
-    "derived",
-    "Whether a run may be ranked, and how strong its evidence is",
-    ("run_digest",),
-    (
-        _text("run_digest", "The run"),
-        _boolean("qualified", "Passed, with a primary latency: it counts while it has standing"),
-        _boolean("eligible", "May be ranked: qualified, and no suspension holds now"),
-        _texts("reasons", "Why it is not eligible"),
-        _text("evidence_level", "reported, reproducible, verified or replicated"),
-    ),
-)
-
 FLAGS = Table(
     "flags",
     "derived",
@@ -645,6 +633,10 @@ COHORT_RUNS = Table(
         _text("profile", "The profile"),
         _text("cohort_key", "The cohort"),
         _text("run_digest", "The run"),
+        _text("implementation_digest", "Its implementation"),
+        _bigint("latency_ns", "Its primary latency in nanoseconds", nullable=True),
+        _timestamp("observed_at", "When it was measured, UTC"),
+        _text("evidence_level", "Its evidence: reported, reproducible, verified or replicated"),
         _boolean("ranked", "Eligible, and not shut out by the profile"),
         _boolean("qualified", "Would be ranked if it had standing: it counts in the history while it had"),
         _texts("shut_out", "Flags for which the profile does not rank it"),
@@ -812,7 +804,6 @@ TABLES: tuple[Table, ...] = (
     FLOOR_TERMS,
     FLOOR_ESTIMATES,
     SUSPENSIONS,
-    STANDING,
     FLAGS,
     COHORT_RUNS,
     COHORTS,

@@ -56,6 +56,11 @@ def test_a_policy_reads_what_its_sql_names(sql: str, reads: tuple[tuple[str, str
         ("55_coverage.sql", {"coverage", "meta"}),
         ("52_cohorts.sql", {"cohorts", "current_records", "meta"}),
         (
+            "31_judged_runs.view.sql",
+            {"runs", "flags", "cohort_runs", "leaderboard", "cohorts", "record_history"}
+            | {"current_records", "coverage", "meta"},
+        ),
+        (
             "peaks/published-v1.csv",
             {"peaks", "floor_estimates", "flags", "runs", "cohort_runs", "leaderboard", "cohorts", "record_history"}
             | {"current_records", "coverage", "meta"},

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.store.arrow import arrow_schema
-from pipeline.store.database import declaration, warehouse_folder
+from pipeline.store.database import declaration, policy_views, warehouse_folder
 from pipeline.store.tables import TABLES, Type, table
 
 Row = Mapping[str, Any]
@@ -85,7 +85,10 @@ class Bench:
         for declared in TABLES:
             for statement in declaration(declared):
                 self._connection.execute(statement)
-            self._connection.execute(f"CREATE VIEW parts_{declared.name} AS FROM {declared.name}")
+            columns = ", ".join(f'"{column.name}"' for column in declared.part_columns)
+            self._connection.execute(f"CREATE VIEW parts_{declared.name} AS SELECT {columns} FROM {declared.name}")
+        for name, path in policy_views().items():
+            self._connection.execute(f"CREATE VIEW {name} AS {path.read_text(encoding='utf-8')}")
 
     def answer(self, name: str, rows: Rows) -> list[dict[str, Any]]:
         """Return the rows that ``warehouse/NN_<name>.sql`` makes of these."""

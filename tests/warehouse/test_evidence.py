@@ -154,6 +154,6 @@ def test_evidence_level(warehouse: Warehouse, rows: Rows, level: str) -> None:
 @pytest.mark.parametrize("lost", ["implementations", "operations", "workloads", "protocols", "environments"])
 def test_evidence_is_only_reported_where_a_digest_does_not_resolve(bench: Bench, lost: str) -> None:
     resolved: Rows = {**FULL, "operations": [{}], "workloads": [{}], "protocols": [{}], "environments": [{}]}
-    (whole,) = bench.answer("standing", resolved)
-    (torn,) = bench.answer("standing", {**resolved, lost: []})
+    (whole,) = bench.answer("runs", resolved)
+    (torn,) = bench.answer("runs", {**resolved, lost: []})
     assert (whole["evidence_level"], torn["evidence_level"]) == ("reproducible", "reported")

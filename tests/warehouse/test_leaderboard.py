@@ -42,19 +42,19 @@ def tables(band: str, runs: list[dict[str, Any]]) -> Rows:
         ],
         "operations": [{"name": "operation"}],
         "workloads": [{"axes": "{}"}],
-        "runs": [
+        "runs": [{"run_digest": run["digest"]} for run in runs],
+        "cohort_runs": [
             {
+                "profile": "p",
+                "cohort_key": run["cohort"],
                 "run_digest": run["digest"],
+                "implementation_digest": "baseline" if run["baseline"] else "llm-generated",
                 "latency_ns": run["latency_ns"],
                 "observed_at": START + dt.timedelta(minutes=run["minute"]),
                 "evidence_level": run["evidence_level"],
-                "implementation_digest": "baseline" if run["baseline"] else "llm-generated",
+                "ranked": run["ranked"],
+                "qualified": run["ranked"],
             }
-            for run in runs
-        ],
-        "cohort_runs": [
-            {"profile": "p", "cohort_key": run["cohort"], "run_digest": run["digest"]}
-            | {"ranked": run["ranked"], "qualified": run["ranked"]}
             for run in runs
         ],
     }

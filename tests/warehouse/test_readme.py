@@ -33,7 +33,7 @@ def test_a_row_names_the_versions_of_its_file(row: list[str]) -> None:
 
 
 def test_every_flag_and_formula_is_told() -> None:
-    flags = (warehouse_folder() / "31_flags.sql").read_text(encoding="utf-8")
+    flags = (warehouse_folder() / "32_flagged_runs.view.sql").read_text(encoding="utf-8")
     assert [row[0].strip("`") for row in _rows("flag")] == sorted(set(re.findall(r"'([A-Z]+_[A-Z_]+)'", flags)))
     formulas = {name.split(".")[1] for name in POLICIES if name.startswith("26_")}
     absent = {"moe", "gdn", "sampling", "elementwise"}  # families that the public set does not have

@@ -52,7 +52,7 @@ replicated AS (
 )
 
 SELECT
-    run.run_digest,
+    run.*,
     run.status = 'passed' AND run.latency_ns IS NOT NULL AS qualified,
     list_sort(list_concat(list_filter([
         CASE WHEN run.status != 'passed' THEN 'STATUS_' || upper(run.status) END,
@@ -74,7 +74,7 @@ SELECT
             THEN 'reproducible'
         ELSE 'reported'
     END AS evidence_level
-FROM parts_runs AS run
+FROM observed_runs AS run
 LEFT JOIN suspended USING (run_digest)
 LEFT JOIN implementations_kept AS implementation USING (implementation_digest)
 LEFT JOIN operations AS operation ON run.operation_digest = operation.operation_digest
