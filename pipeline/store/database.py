@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 
 import duckdb
@@ -191,11 +192,13 @@ def settle(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(f"SET VARIABLE warehouse = {literal(_unglobbed(warehouse_folder()))}")
 
 
-def derive(connection: duckdb.DuckDBPyConnection, reviewed: Mapping[str, pa.Table]) -> None:
-    """Make and fill every table but ``meta`` from the views ``parts_<table>``."""
+def derive(
+    connection: duckdb.DuckDBPyConnection, reviewed: Mapping[str, pa.Table], *, commented: bool = True
+) -> None:
+    """Make and fill every table but ``meta`` from ``parts_<table>``; with comments where somebody will read them."""
     connection.execute("BEGIN")  # one commit for hundreds of statements
     for declared in TABLES:
-        for statement in declaration(declared):
+        for statement in declaration(declared) if commented else islice(declaration(declared), 1):
             connection.execute(statement)
     connection.execute("COMMIT")
     for name, rows in reviewed.items():
@@ -263,7 +266,7 @@ def _made_by(path: Path) -> str:
 
 
 def declaration(declared: Table) -> Iterator[str]:
-    """Yield the statements that make a table as declared, with a comment on it and on each column."""
+    """Yield the statement that makes a table as declared, then those that put a comment on it and on each column."""
     columns = ", ".join(
         f'"{column.name}" {column.type.value}{"" if column.nullable else " NOT NULL"}'
         f"{_COMPRESSION.get(column.name, '')}"

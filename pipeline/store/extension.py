@@ -19,10 +19,19 @@ import duckdb
 import pyarrow as pa
 
 from pipeline.store import database
-from pipeline.store.tables import ARTIFACTS, EVIDENCE, META, RUNS, Table
+from pipeline.store.tables import ARTIFACTS, EVIDENCE, META, RUNS, WORKLOADS, Table
 
 _GREATEST_SHARE = 0.25
 """A slice with a larger share of all runs is no gain over a build from nothing."""
+
+_ROW_GROUP_ROWS = 122_880
+"""Of a row group that is full, by the default of DuckDB."""
+
+_MOST_ROW_GROUPS = 2, 32
+"""Row groups that the runs may be spread over: twice those that it fills, and so many more.
+
+Each extension adds one or more, and leaves deleted rows in others; a build from nothing makes them whole.
+"""
 
 _SLICED_BY = ("cohort_key", "run_digest", "workload_digest")
 """What the row of a table may belong to, so that it lies in the slice or outside; the first that it has counts."""
@@ -48,18 +57,23 @@ def extend(
             rows = database.rows_of(declared, new.get(declared.name, ()))
             database.run(connection, declared, f"CREATE TEMP VIEW new_{declared.name} AS {rows}")
         connection.execute(f"ATTACH {database.literal(str(target))} AS whole (READ_ONLY)")
-        share = _choose_slice(connection)
+        worthwhile = _choose_slice(connection) <= _GREATEST_SHARE and not _is_worn(connection)
         connection.execute("DETACH whole")
-        if share > _GREATEST_SHARE:
+        if not worthwhile:
             return False
         with database.replacing(target) as aside:
             shutil.copyfile(target, aside)
             connection.execute(f"ATTACH {database.literal(str(aside))} AS whole")
             _show_slice(connection, parts)
-            database.derive(connection, reviewed)
+            database.derive(connection, reviewed, commented=False)
+            # What is deleted stays where it is until the next build from nothing: to move the rest together would take
+            # longer than all else.
+            connection.execute("SET max_vacuum_tasks = 0")
+            connection.execute("BEGIN")  # one commit: each would write, and now and then clear, a log of its own
             _merge(connection)
             connection.execute(f"DELETE FROM whole.{META.name}")
             database.write_meta(connection, f"whole.{META.name}", meta)
+            connection.execute("COMMIT")
             connection.execute("CHECKPOINT whole")
             connection.execute("DETACH whole")
     return True
@@ -107,15 +121,29 @@ def _choose_slice(connection: duckdb.DuckDBPyConnection) -> float:
     return sum(runs for operation, *_, runs in pairs if operation in operations) / runs if runs else 1.0
 
 
+def _is_worn(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Tell whether the database was extended so often that a build from nothing is due."""
+    [(groups, rows)] = connection.execute(
+        f"""
+        SELECT count(DISTINCT row_group_id), (SELECT count(*) FROM whole.{RUNS.name})
+        FROM pragma_storage_info('whole.{RUNS.name}')
+        """
+    ).fetchall()
+    factor, more = _MOST_ROW_GROUPS
+    return bool(groups > factor * rows / _ROW_GROUP_ROWS + more)
+
+
 def _show_slice(connection: duckdb.DuckDBPyConnection, parts: Mapping[str, Sequence[Path]]) -> None:
-    """Make the views ``parts_<table>``: of runs and what belongs to them the slice alone, of all else everything."""
-    for declared in (RUNS, *(other for other in EVIDENCE if other is not RUNS)):
-        if declared is RUNS:
+    """Make the tables ``parts_<table>`` of runs, workloads and what belongs to them: the slice; views of all else."""
+    for declared in (RUNS, WORKLOADS, *(other for other in EVIDENCE if other not in (RUNS, WORKLOADS))):
+        if declared in (RUNS, WORKLOADS):
             inside = "operation_digest IN (FROM slice)"
         elif declared is ARTIFACTS:
             inside = "kind != 'log' OR digest IN (SELECT log_digest FROM parts_runs)"
         elif any(column.name == "run_digest" for column in declared.part_columns):
             inside = "run_digest IN (SELECT run_digest FROM parts_runs)"
+        elif any(column.name == "workload_digest" for column in declared.part_columns):
+            inside = "workload_digest IN (SELECT workload_digest FROM parts_workloads)"
         else:
             rows = database.rows_of(declared, parts.get(declared.name, ()))
             database.run(connection, declared, f"CREATE TEMP VIEW parts_{declared.name} AS {rows}")
@@ -125,7 +153,7 @@ def _show_slice(connection: duckdb.DuckDBPyConnection, parts: Mapping[str, Seque
             connection,
             declared,
             f"""
-            CREATE TEMP VIEW parts_{declared.name} AS
+            CREATE TEMP TABLE parts_{declared.name} AS
             SELECT {columns} FROM whole.{declared.name} WHERE {inside}
             UNION ALL
             SELECT {columns} FROM new_{declared.name} WHERE {inside}

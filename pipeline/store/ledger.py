@@ -60,9 +60,7 @@ class DigestIndex:
 
     def _read(self, *columns: pl.Expr) -> pl.DataFrame:
         names = {self._column: "digest"} | ({} if self._beside is None else {self._beside: "beside"})
-        return pl.concat(
-            [pl.read_parquet(part, columns=list(names)).rename(names).select(columns) for part in self._parts]
-        )
+        return pl.concat([pl.scan_parquet(part).rename(names).select(columns).collect() for part in self._parts])
 
 
 class Ledger:

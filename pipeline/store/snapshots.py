@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from pipeline.errors import DataDirectoryError
@@ -108,6 +109,7 @@ def _file_record(file: ListedFile) -> dict[str, Any]:
     return record
 
 
+@lru_cache(maxsize=1024)  # an ingest asks several times, and a record never changes
 def _read(text: bytes, name: str) -> Snapshot:
     try:
         document = json.loads(text)

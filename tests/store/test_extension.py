@@ -160,3 +160,17 @@ def test_changed_corrections_are_built_in_anew_and_kept_by_extensions(tmp_path: 
         assert ingest(data, IngestRequest(str(tmp_path / f"more-{number}"))).published
         assert extended == told
         _compare(data, tmp_path)
+
+
+def test_a_database_that_was_extended_often_is_built_anew(
+    tmp_path: Path, extended: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extension, "_MOST_ROW_GROUPS", (1, 2))
+    write_trace_set(tmp_path / "whole", 1_500)
+    data = DataDirectory(tmp_path / "data")
+    ingest(data, IngestRequest(str(tmp_path / "whole")))
+    for number in range(4):
+        write_one_more(tmp_path / f"more-{number}", 50, seed=number)
+        ingest(data, IngestRequest(str(tmp_path / f"more-{number}")))
+    assert extended == [True, True, False, True]
+    _compare(data, tmp_path)
