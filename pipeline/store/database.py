@@ -192,9 +192,7 @@ def settle(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(f"SET VARIABLE warehouse = {literal(_unglobbed(warehouse_folder()))}")
 
 
-def derive(
-    connection: duckdb.DuckDBPyConnection, reviewed: Mapping[str, pa.Table], *, commented: bool = True
-) -> None:
+def derive(connection: duckdb.DuckDBPyConnection, reviewed: Mapping[str, pa.Table], *, commented: bool = True) -> None:
     """Make and fill every table but ``meta`` from ``parts_<table>``; with comments where somebody will read them."""
     connection.execute("BEGIN")  # one commit for hundreds of statements
     for declared in TABLES:
