@@ -33,6 +33,12 @@ INTERRUPTED = 130
 CLOSED_PIPE = 141
 """128 + SIGPIPE: the status of a command whose reader went away."""
 
+SHOWN_COHORTS = 12
+"""Cohorts that a leaderboard shows unless --all is given: nobody reads hundreds."""
+
+SHOWN_RESULTS = 10
+"""Runs of each of these cohorts, unless --limit or --all is given."""
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -474,11 +480,18 @@ def _prompt(connection: DuckDBPyConnection) -> None:
 @click.option("--axes", metavar="A=N,...", help="Only cohorts with these axis values, such as m=1024,n=2048.")
 @click.option("--gpu", metavar="NAME", help="Only this GPU: a word of the hardware's name, such as B200.")
 @click.option("--profile", default="source_native", show_default=True, help="How runs are grouped and ranked.")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most N runs of each cohort.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most N runs of each cohort  [default: 10]")
+@click.option("--all", "everything", is_flag=True, help="Every cohort, and every run where there is no --limit.")
 @shared_options
 @click.pass_obj
 def leaderboard(
-    session: Session, operation: str, axes: str | None, gpu: str | None, profile: str, limit: int | None
+    session: Session,
+    operation: str,
+    axes: str | None,
+    gpu: str | None,
+    profile: str,
+    limit: int | None,
+    everything: bool,
 ) -> None:
     """Rank the runs of an operation, cohort by cohort.
 
@@ -486,16 +499,24 @@ def leaderboard(
 
     OPERATION is its exact name or a digest prefix. Cohorts are never ranked against each other.
 
-    JSON: {schema_version, leaderboard: {profile, policy_version, boards: [{operation, cohorts: [{cohort_key, axes,
-    hardware, results, best_latency_ns, baseline_state, record, floors, not_ranked, entries: [{rank, run_digest,
+    At most 12 cohorts are shown, those with the most results. With --json it is always every cohort, and every run
+    where there is no --limit.
+
+    JSON: {schema_version, leaderboard: {profile, policy_version, boards: [{operation, fitting, cohorts: [{cohort_key,
+    axes, hardware, results, best_latency_ns, baseline_state, record, floors, not_ranked, entries: [{rank, run_digest,
     implementation, latency_ns, vs_best, evidence_level, flags, ...}]}]}]}}.
     """
     from pipeline.query.leaderboard import leaderboard as ask
     from pipeline.render.leaderboard import render
 
     wanted = _axes(axes)
+    cohort_limit = None
+    if not (everything or session.json):
+        cohort_limit, limit = SHOWN_COHORTS, limit or SHOWN_RESULTS
     with session.warehouse() as connection:
-        answer = ask(connection, operation, profile=profile, axes=wanted, gpu=gpu, limit=limit)
+        answer = ask(
+            connection, operation, profile=profile, axes=wanted, gpu=gpu, limit=limit, cohort_limit=cohort_limit
+        )
     session.answer(lambda screen: render(screen, answer), leaderboard=answer)
 
 
