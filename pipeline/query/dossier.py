@@ -433,7 +433,7 @@ SELECT cohort_runs.profile, cohort_key, rank, tied, results, cohorts.best_run_di
        cohort_runs.shut_out, cohort_runs.input_identity, cohort_runs.protocol_era
 FROM cohort_runs
 JOIN cohorts USING (profile, cohort_key)
-LEFT JOIN leaderboard USING (profile, cohort_key, run_digest)
+LEFT JOIN leaderboard USING (profile, cohort_key, operation, run_digest)
 LEFT JOIN current_records USING (profile, cohort_key)
 WHERE cohort_runs.run_digest = ?
 ORDER BY cohort_runs.profile
@@ -484,8 +484,10 @@ WITH measured AS (
     SELECT runs.implementation_digest, runs.source, runs.eligible, runs.evidence_level, leaderboard.rank,
            leaderboard.latency_ns, leaderboard.vs_best
     FROM runs
+    JOIN operations USING (operation_digest)
     LEFT JOIN leaderboard ON leaderboard.run_digest = runs.run_digest AND profile = 'source_native'
-    WHERE runs.operation_digest = ?
+        AND leaderboard.operation = operations.name
+    WHERE operation_digest = ?
 )
 SELECT implementation_digest, name, author, role, language, license, source_available, any_value(source) AS source,
        count(source) AS runs, count(*) FILTER (eligible) AS eligible_runs, count(*) FILTER (rank = 1) AS cohorts_led,
@@ -513,6 +515,7 @@ FROM runs
 JOIN operations ON operations.operation_digest = runs.operation_digest
 JOIN workloads ON workloads.workload_digest = runs.workload_digest
 LEFT JOIN leaderboard ON leaderboard.run_digest = runs.run_digest AND profile = 'source_native'
+    AND leaderboard.implementation_digest = runs.implementation_digest
 WHERE runs.{column} = ?
 ORDER BY runs.observed_at DESC, runs.run_digest
 """
