@@ -39,6 +39,9 @@ SHOWN_COHORTS = 12
 SHOWN_RESULTS = 10
 """Runs of each of these cohorts, unless --limit or --all is given."""
 
+SHOWN_RUNS = 20
+"""Runs that a dossier lists unless --all is given: a protocol may have a million."""
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -579,9 +582,10 @@ def floors(session: Session) -> None:
 
 @main.command(cls=WithExample, example=["kernelhouse show gemm_nvfp4_n4096_k4096", "kernelhouse show 83c9b6e7 --json"])
 @click.argument("what", metavar="DIGEST|NAME")
+@click.option("--all", "everything", is_flag=True, help="Every run of it  [default: the 20 newest; all with --json]")
 @shared_options
 @click.pass_obj
-def show(session: Session, what: str) -> None:
+def show(session: Session, what: str, everything: bool) -> None:
     """Show all that is known of one object.
 
     It may be a run, operation, implementation, workload, environment, protocol or artifact. A digest may be
@@ -594,7 +598,7 @@ def show(session: Session, what: str) -> None:
     from pipeline.render.dossier import render
 
     with session.warehouse() as connection:
-        found, answer = dossier(connection, what)
+        found, answer = dossier(connection, what, run_limit=None if everything or session.json else SHOWN_RUNS)
     session.answer(
         lambda screen: render(screen, found, answer),
         kind=found.kind,

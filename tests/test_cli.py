@@ -285,10 +285,19 @@ def test_a_leaderboard_tells_what_it_leaves_out(
     assert [each for each in said if each in output] == left_out
 
 
-@pytest.mark.parametrize("arguments", [["leaderboard", GEMM]])
+def test_a_dossier_tells_what_it_leaves_out(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.cli.SHOWN_RUNS", 2)
+    short, whole = run("show", "cublas_n128").stdout, run("show", "cublas_n128", "--all").stdout
+    assert "\n3 runs\n" in short
+    assert "\n3 runs\n" in whole
+    assert "2 of 3 runs shown, the newest; --all for all" in short
+    assert "runs shown" not in whole
+
+
+@pytest.mark.parametrize("arguments", [["leaderboard", GEMM], ["show", "cublas_n128"]])
 def test_json_leaves_nothing_out(run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     whole = run(*arguments, "--all", "--json").stdout
-    for limit in ("SHOWN_COHORTS", "SHOWN_RESULTS"):
+    for limit in ("SHOWN_COHORTS", "SHOWN_RESULTS", "SHOWN_RUNS"):
         monkeypatch.setattr(f"pipeline.cli.{limit}", 1)
     assert run(*arguments, "--json").stdout == whole
 
