@@ -33,6 +33,15 @@ INTERRUPTED = 130
 CLOSED_PIPE = 141
 """128 + SIGPIPE: the status of a command whose reader went away."""
 
+SHOWN_COHORTS = 12
+"""Cohorts that a leaderboard shows unless --all is given: nobody reads hundreds."""
+
+SHOWN_RESULTS = 10
+"""Runs of each of these cohorts, unless --limit or --all is given."""
+
+SHOWN_RUNS = 20
+"""Runs that a dossier lists unless --all is given: a protocol may have a million."""
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -474,11 +483,18 @@ def _prompt(connection: DuckDBPyConnection) -> None:
 @click.option("--axes", metavar="A=N,...", help="Only cohorts with these axis values, such as m=1024,n=2048.")
 @click.option("--gpu", metavar="NAME", help="Only this GPU: a word of the hardware's name, such as B200.")
 @click.option("--profile", default="source_native", show_default=True, help="How runs are grouped and ranked.")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most N runs of each cohort.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most N runs of each cohort  [default: 10]")
+@click.option("--all", "everything", is_flag=True, help="Every cohort, and every run where there is no --limit.")
 @shared_options
 @click.pass_obj
 def leaderboard(
-    session: Session, operation: str, axes: str | None, gpu: str | None, profile: str, limit: int | None
+    session: Session,
+    operation: str,
+    axes: str | None,
+    gpu: str | None,
+    profile: str,
+    limit: int | None,
+    everything: bool,
 ) -> None:
     """Rank the runs of an operation, cohort by cohort.
 
@@ -486,16 +502,24 @@ def leaderboard(
 
     OPERATION is its exact name or a digest prefix. Cohorts are never ranked against each other.
 
-    JSON: {schema_version, leaderboard: {profile, policy_version, boards: [{operation, cohorts: [{cohort_key, axes,
-    hardware, results, best_latency_ns, baseline_state, record, floors, not_ranked, entries: [{rank, run_digest,
+    At most 12 cohorts are shown, those with the most results. With --json it is always every cohort, and every run
+    where there is no --limit.
+
+    JSON: {schema_version, leaderboard: {profile, policy_version, boards: [{operation, fitting, cohorts: [{cohort_key,
+    axes, hardware, results, best_latency_ns, baseline_state, record, floors, not_ranked, entries: [{rank, run_digest,
     implementation, latency_ns, vs_best, evidence_level, flags, ...}]}]}]}}.
     """
     from pipeline.query.leaderboard import leaderboard as ask
     from pipeline.render.leaderboard import render
 
     wanted = _axes(axes)
+    cohort_limit = None
+    if not (everything or session.json):
+        cohort_limit, limit = SHOWN_COHORTS, limit or SHOWN_RESULTS
     with session.warehouse() as connection:
-        answer = ask(connection, operation, profile=profile, axes=wanted, gpu=gpu, limit=limit)
+        answer = ask(
+            connection, operation, profile=profile, axes=wanted, gpu=gpu, limit=limit, cohort_limit=cohort_limit
+        )
     session.answer(lambda screen: render(screen, answer), leaderboard=answer)
 
 
@@ -558,9 +582,10 @@ def floors(session: Session) -> None:
 
 @main.command(cls=WithExample, example=["kernelhouse show gemm_nvfp4_n4096_k4096", "kernelhouse show 83c9b6e7 --json"])
 @click.argument("what", metavar="DIGEST|NAME")
+@click.option("--all", "everything", is_flag=True, help="Every run of it  [default: the 20 newest; all with --json]")
 @shared_options
 @click.pass_obj
-def show(session: Session, what: str) -> None:
+def show(session: Session, what: str, everything: bool) -> None:
     """Show all that is known of one object.
 
     It may be a run, operation, implementation, workload, environment, protocol or artifact. A digest may be
@@ -573,7 +598,7 @@ def show(session: Session, what: str) -> None:
     from pipeline.render.dossier import render
 
     with session.warehouse() as connection:
-        found, answer = dossier(connection, what)
+        found, answer = dossier(connection, what, run_limit=None if everything or session.json else SHOWN_RUNS)
     session.answer(
         lambda screen: render(screen, found, answer),
         kind=found.kind,

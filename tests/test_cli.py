@@ -263,6 +263,45 @@ def test_limit_tells_what_it_leaves_out(run: Run) -> None:
     assert "... and 1 more result" in run("leaderboard", GROUPED, "--limit", "1").stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "groups", "left_out"),
+    [
+        ([], 2, ["2 of 4 comparison groups shown", "... and 1 more result"]),
+        (["--limit", "2"], 2, ["2 of 4 comparison groups shown"]),
+        (["--axes", "m=1024"], 1, []),
+        (["--gpu", "H100"], 1, []),
+        (["--all"], 4, []),
+        (["--all", "--limit", "1"], 4, ["Only the first results", "... and 1 more result"]),
+    ],
+)
+def test_a_leaderboard_tells_what_it_leaves_out(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str], groups: int, left_out: list[str]
+) -> None:
+    monkeypatch.setattr("pipeline.cli.SHOWN_COHORTS", 2)
+    monkeypatch.setattr("pipeline.cli.SHOWN_RESULTS", 1)
+    output = run("leaderboard", GEMM, *arguments).stdout
+    assert output.count("Source-native comparison") == groups
+    said = ("2 of 4 comparison groups shown", "Only the first results", "... and 1 more result")
+    assert [each for each in said if each in output] == left_out
+
+
+def test_a_dossier_tells_what_it_leaves_out(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.cli.SHOWN_RUNS", 2)
+    short, whole = run("show", "cublas_n128").stdout, run("show", "cublas_n128", "--all").stdout
+    assert "\n3 runs\n" in short
+    assert "\n3 runs\n" in whole
+    assert "2 of 3 runs shown, the newest; --all for all" in short
+    assert "runs shown" not in whole
+
+
+@pytest.mark.parametrize("arguments", [["leaderboard", GEMM], ["show", "cublas_n128"]])
+def test_json_leaves_nothing_out(run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+    whole = run(*arguments, "--all", "--json").stdout
+    for limit in ("SHOWN_COHORTS", "SHOWN_RESULTS", "SHOWN_RUNS"):
+        monkeypatch.setattr(f"pipeline.cli.{limit}", 1)
+    assert run(*arguments, "--json").stdout == whole
+
+
 def test_a_failed_run_tells_why_it_is_not_ranked(run: Run, house: House) -> None:
     output = run("show", house.digests["failed"]).stdout
     assert "Not ranked in its comparison group" in output

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.query.find import Found, find
 from pipeline.query.leaderboard import FLOORS, Floor
 from pipeline.query.operations import Operation, operation
-from pipeline.query.rows import fetch
+from pipeline.query.rows import fetch, values
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -277,28 +277,31 @@ class _Implementation:
 
 @dataclass(frozen=True)
 class ImplementationDossier(_Implementation):
-    """An implementation: identity, source and every run of it (ranks under ``source_native``)."""
+    """An implementation: identity, source, and its ``run_count`` runs, newest first (ranks under ``source_native``)."""
 
     artifacts: list[Artifact]
+    run_count: int
     runs: list[RunLine]
 
 
 @dataclass(frozen=True)
 class ObjectDossier:
-    """A workload, environment, protocol or artifact: its row, its manifest where it has one, and its runs."""
+    """A workload, environment, protocol or artifact: its row, its manifest where it has one, and its runs as above."""
 
     row: dict[str, Any]
     manifest: dict[str, Any] | None
+    run_count: int
     runs: list[RunLine]
 
 
 Dossier = RunDossier | OperationDossier | ImplementationDossier | ObjectDossier
 
 
-def dossier(connection: DuckDBPyConnection, text: str) -> tuple[Found, Dossier]:
+def dossier(connection: DuckDBPyConnection, text: str, *, run_limit: int | None = None) -> tuple[Found, Dossier]:
     """Return what ``text`` (name or digest prefix) stands for, with its dossier.
 
-    Raises UsageError where it stands for nothing or for several things.
+    ``run_limit`` keeps so many of the runs that a dossier lists. Raises UsageError where ``text`` stands for nothing
+    or for several things.
     """
     found = find(connection, text)
     match found.kind:
@@ -307,8 +310,8 @@ def dossier(connection: DuckDBPyConnection, text: str) -> tuple[Found, Dossier]:
         case "operation":
             return found, operation_dossier(connection, found.digest)
         case "implementation":
-            return found, implementation_dossier(connection, found.digest)
-    return found, _object_dossier(connection, found)
+            return found, implementation_dossier(connection, found.digest, run_limit)
+    return found, _object_dossier(connection, found, run_limit)
 
 
 def run_dossier(connection: DuckDBPyConnection, run_digest: str) -> RunDossier:
@@ -361,18 +364,21 @@ def operation_dossier(connection: DuckDBPyConnection, operation_digest: str) -> 
     )
 
 
-def implementation_dossier(connection: DuckDBPyConnection, implementation_digest: str) -> ImplementationDossier:
+def implementation_dossier(
+    connection: DuckDBPyConnection, implementation_digest: str, run_limit: int | None = None
+) -> ImplementationDossier:
     """Return the dossier of the implementation of that digest, which must exist."""
     [row] = fetch(connection, _Implementation, _IMPLEMENTATION, [implementation_digest])
     content = row.manifest["spec"].get("source", {}).get("contentDigest")
     return ImplementationDossier(
         **vars(row),
         artifacts=fetch(connection, Artifact, f"{_ARTIFACTS} WHERE digest = ?", [content]),
-        runs=fetch(connection, RunLine, _RUN_LINES.format(column="implementation_digest"), [implementation_digest]),
+        run_count=_run_count(connection, "implementation_digest", implementation_digest),
+        runs=_runs(connection, "implementation_digest", implementation_digest, run_limit),
     )
 
 
-def _object_dossier(connection: DuckDBPyConnection, found: Found) -> ObjectDossier:
+def _object_dossier(connection: DuckDBPyConnection, found: Found, run_limit: int | None) -> ObjectDossier:
     table, key, run_column = {
         "workload": ("workloads", "workload_digest", "workload_digest"),
         "environment": ("environments", "environment_digest", "environment_digest"),
@@ -388,8 +394,17 @@ def _object_dossier(connection: DuckDBPyConnection, found: Found) -> ObjectDossi
     connection.execute(f"SELECT {columns} FROM {table} WHERE {key} = ?", [found.digest])
     names = [column[0] for column in connection.description or ()]
     row = dict(zip(names, connection.fetchall()[0], strict=True))
-    runs = fetch(connection, RunLine, _RUN_LINES.format(column=run_column), [found.digest])
-    return ObjectDossier(row, manifest, runs)
+    run_count = _run_count(connection, run_column, found.digest)
+    return ObjectDossier(row, manifest, run_count, _runs(connection, run_column, found.digest, run_limit))
+
+
+def _run_count(connection: DuckDBPyConnection, column: str, digest: str) -> int:
+    [count] = values(connection, f"SELECT count(*) FROM runs WHERE {column} = ?", [digest])
+    return int(count)
+
+
+def _runs(connection: DuckDBPyConnection, column: str, digest: str, limit: int | None) -> list[RunLine]:
+    return fetch(connection, RunLine, _RUN_LINES.format(column=column), [digest, 2**62 if limit is None else limit])
 
 
 @dataclass(frozen=True)
@@ -433,7 +448,7 @@ SELECT cohort_runs.profile, cohort_key, rank, tied, results, cohorts.best_run_di
        cohort_runs.shut_out, cohort_runs.input_identity, cohort_runs.protocol_era
 FROM cohort_runs
 JOIN cohorts USING (profile, cohort_key)
-LEFT JOIN leaderboard USING (profile, cohort_key, run_digest)
+LEFT JOIN leaderboard USING (profile, cohort_key, operation, run_digest)
 LEFT JOIN current_records USING (profile, cohort_key)
 WHERE cohort_runs.run_digest = ?
 ORDER BY cohort_runs.profile
@@ -484,8 +499,10 @@ WITH measured AS (
     SELECT runs.implementation_digest, runs.source, runs.eligible, runs.evidence_level, leaderboard.rank,
            leaderboard.latency_ns, leaderboard.vs_best
     FROM runs
+    JOIN operations USING (operation_digest)
     LEFT JOIN leaderboard ON leaderboard.run_digest = runs.run_digest AND profile = 'source_native'
-    WHERE runs.operation_digest = ?
+        AND leaderboard.operation = operations.name
+    WHERE operation_digest = ?
 )
 SELECT implementation_digest, name, author, role, language, license, source_available, any_value(source) AS source,
        count(source) AS runs, count(*) FILTER (eligible) AS eligible_runs, count(*) FILTER (rank = 1) AS cohorts_led,
@@ -507,12 +524,15 @@ FROM implementations WHERE implementation_digest = ?
 """
 
 _RUN_LINES = """
-SELECT runs.run_digest, operations.name AS operation, shape_summary, dtypes, runs.hardware, status, runs.latency_ns,
-       rank, vs_best, runs.evidence_level, runs.flags, runs.observed_at
-FROM runs
-JOIN operations ON operations.operation_digest = runs.operation_digest
-JOIN workloads ON workloads.workload_digest = runs.workload_digest
-LEFT JOIN leaderboard ON leaderboard.run_digest = runs.run_digest AND profile = 'source_native'
-WHERE runs.{column} = ?
-ORDER BY runs.observed_at DESC, runs.run_digest
+WITH newest AS (
+    SELECT * EXCLUDE (manifest) FROM runs WHERE {column} = ? ORDER BY observed_at DESC, run_digest LIMIT ?
+)
+SELECT newest.run_digest, operations.name AS operation, shape_summary, dtypes, newest.hardware, status,
+       newest.latency_ns, rank, vs_best, newest.evidence_level, newest.flags, newest.observed_at
+FROM newest
+JOIN operations ON operations.operation_digest = newest.operation_digest
+JOIN workloads ON workloads.workload_digest = newest.workload_digest
+LEFT JOIN leaderboard ON leaderboard.run_digest = newest.run_digest AND profile = 'source_native'
+    AND leaderboard.implementation_digest = newest.implementation_digest
+ORDER BY newest.observed_at DESC, newest.run_digest
 """

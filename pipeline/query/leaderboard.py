@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -131,9 +132,10 @@ class Cohort(_CohortRow):
 
 @dataclass(frozen=True)
 class Board:
-    """An operation with its cohorts, ordered by hardware and axes."""
+    """An operation with its cohorts, ordered by hardware and axes; ``fitting`` counts what a limit left out as well."""
 
     operation: Operation
+    fitting: int
     cohorts: list[Cohort]
 
 
@@ -154,36 +156,52 @@ def leaderboard(
     axes: Mapping[str, int] | None = None,
     gpu: str | None = None,
     limit: int | None = None,
+    cohort_limit: int | None = None,
 ) -> Leaderboard:
     """Return the cohorts of the operation called ``name`` (or of that digest prefix).
 
     ``axes`` keeps the cohorts with these values (constants of the operation count as bound), ``gpu`` those on
-    that GPU, ``limit`` so many runs of each. Raises UsageError for an unknown name or profile, and where
-    filters leave nothing of an operation that has cohorts.
+    that GPU, ``cohort_limit`` so many, those with the most results, and ``limit`` so many runs of each. Raises
+    UsageError for an unknown name or profile, and where filters leave nothing of an operation that has cohorts.
     """
     check_profile(connection, profile)
     [policy] = values(connection, "SELECT policy_version FROM profiles WHERE profile = ?", [profile])
-    found = find_operations(connection, name)
-    boards = [_board(connection, each.digest, profile, limit) for each in found]
-    if axes or gpu:
-        boards = _filtered(boards, axes or {}, gpu)
+    operations = [operation(connection, found.digest) for found in find_operations(connection, name)]
+    hardware = values(connection, _HARDWARE, [profile, [each.operation_digest for each in operations]])
+    _check_filters(operations, hardware, axes or {}, gpu)
+    meant = [text for text in hardware if gpu is None or means(gpu, text)]
+    boards = []
+    for each in operations:
+        wanted = [meant, json.dumps(each.constants), json.dumps(axes or {})]
+        parameters = [profile, each.operation_digest, *wanted, _unlimited(cohort_limit)]
+        chosen = connection.execute(_CHOSEN, parameters).fetchall()
+        fitting = chosen[0][1] if chosen else 0
+        boards.append(Board(each, fitting, _cohorts(connection, each, profile, [key for key, _ in chosen], limit)))
+    if hardware and not any(board.cohorts for board in boards):
+        raise _not_measured(connection, profile, operations, axes or {})
     return Leaderboard(profile, policy, boards)
 
 
-def _board(connection: DuckDBPyConnection, operation_digest: str, profile: str, limit: int | None) -> Board:
-    parameters = [profile, operation_digest]
-    records = {each.cohort_key: each for each in fetch(connection, Record, _RECORDS, parameters)}
+def _cohorts(
+    connection: DuckDBPyConnection, of: Operation, profile: str, keys: Sequence[str], limit: int | None
+) -> list[Cohort]:
+    rows = fetch(connection, _CohortRow, _COHORTS, [profile, keys])
+    records = {each.cohort_key: each for each in fetch(connection, Record, _RECORDS, [profile, keys])}
     floors: defaultdict[tuple[str, str], list[Floor]] = defaultdict(list)
-    for floor in fetch(connection, Floor, _FLOORS, [operation_digest]):
+    for floor in fetch(connection, Floor, _FLOORS, [of.operation_digest]):
         floors[floor.workload_digest, floor.hardware].append(floor)
     not_ranked: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for key, reason, amount in connection.execute(_NOT_RANKED, parameters).fetchall():
-        not_ranked[key][reason] = amount
     shut_out: defaultdict[str, list[ShutOut]] = defaultdict(list)
-    for run in fetch(connection, ShutOut, _SHUT_OUT, parameters):
-        shut_out[run.cohort_key].append(run)
+    # Seldom any: a run without a latency is in a cohort of its own.
+    if partly_ranked := [row.cohort_key for row in rows if row.runs > row.results]:
+        parameters = [profile, of.operation_digest, partly_ranked]
+        for key, reason, amount in connection.execute(_NOT_RANKED, parameters).fetchall():
+            not_ranked[key][reason] = amount
+        for run in fetch(connection, ShutOut, _SHUT_OUT, parameters):
+            shut_out[run.cohort_key].append(run)
     entries: defaultdict[str, list[Entry]] = defaultdict(list)
-    for entry in fetch(connection, Entry, _ENTRIES, [*parameters, limit if limit is not None else 2**62]):
+    of_operation = [profile, of.name, of.operation_digest]
+    for entry in fetch(connection, Entry, _ENTRIES, [*of_operation, keys, _unlimited(limit)]):
         entries[entry.cohort_key].append(entry)
     cohorts = [
         Cohort(
@@ -194,49 +212,58 @@ def _board(connection: DuckDBPyConnection, operation_digest: str, profile: str, 
             shut_out=shut_out[row.cohort_key],
             entries=entries[row.cohort_key],
         )
-        for row in fetch(connection, _CohortRow, _COHORTS, parameters)
+        for row in rows
     ]
     cohorts.sort(key=lambda each: (each.hardware, sorted(each.axes.items()), each.environment_digest, each.cohort_key))
-    return Board(operation(connection, operation_digest), cohorts)
+    return cohorts
 
 
-def _filtered(boards: Sequence[Board], axes: Mapping[str, int], gpu: str | None) -> list[Board]:
-    cohorts = [cohort for board in boards for cohort in board.cohorts]
-    known = {axis.name for board in boards for axis in board.operation.axes}
+def _unlimited(limit: int | None) -> int:
+    return 2**62 if limit is None else limit
+
+
+def _check_filters(
+    operations: Sequence[Operation], hardware: Sequence[str], axes: Mapping[str, int], gpu: str | None
+) -> None:
+    known = {axis.name for each in operations for axis in each.axes}
     for axis in axes:
         if axis not in known:
             raise UsageError(f'the operation has no axis "{axis}"; it has {", ".join(sorted(known))}')
-    hardware = sorted({cohort.hardware for cohort in cohorts})
-    if gpu is not None and cohorts and not any(means(gpu, text) for text in hardware):
+    if gpu is not None and hardware and not any(means(gpu, text) for text in hardware):
         raise UsageError(f'the operation is not measured on "{gpu}"; it is on {", ".join(hardware)}')
-    kept = [
-        Board(
-            board.operation,
-            [
-                cohort
-                for cohort in board.cohorts
-                if axes.items() <= (board.operation.constants | cohort.axes).items()
-                and (gpu is None or means(gpu, cohort.hardware))
-            ],
-        )
-        for board in boards
-    ]
-    if cohorts and not any(board.cohorts for board in kept):
-        wanted = ", ".join(f"{axis}={value}" for axis, value in axes.items())
-        raise UsageError(f"the operation is not measured with {wanted}{_measured(cohorts, axes)}")
-    return kept
 
 
-def _measured(cohorts: Sequence[Cohort], axes: Mapping[str, int]) -> str:
-    """Return which values of the wanted axes are measured, those nearest to the wish first."""
+def _not_measured(
+    connection: DuckDBPyConnection, profile: str, operations: Sequence[Operation], axes: Mapping[str, int]
+) -> UsageError:
+    """Return an error that says which values of the wanted axes are measured, those nearest to the wish first."""
+    digests = [each.operation_digest for each in operations]
+    bound = [json.loads(text) for text in values(connection, _AXES, [profile, digests])]
     parts = []
     for axis, wish in axes.items():
-        measured = {cohort.axes[axis] for cohort in cohorts if axis in cohort.axes}
+        measured = {each[axis] for each in bound if axis in each}
         if measured:
             nearest = sorted(sorted(measured, key=lambda value: abs(value - wish))[:6])
             parts.append(f"{axis} near {wish}: {', '.join(map(str, nearest))}")
-    return f"; measured are {'; '.join(parts)}" if parts else ""
+    wanted = ", ".join(f"{axis}={value}" for axis, value in axes.items())
+    measured_are = f"; measured are {'; '.join(parts)}" if parts else ""
+    return UsageError(f"the operation is not measured with {wanted}{measured_are}")
 
+
+_HARDWARE = """
+SELECT DISTINCT hardware FROM cohorts WHERE profile = ? AND list_contains(?, operation_digest) ORDER BY hardware
+"""
+
+_AXES = "SELECT DISTINCT axes FROM cohorts WHERE profile = ? AND list_contains(?, operation_digest)"
+
+_CHOSEN = """
+SELECT cohort_key, count(*) OVER () AS fitting
+FROM cohorts
+WHERE profile = ? AND operation_digest = ? AND list_contains(?::VARCHAR[], hardware)
+    AND json_contains(json_merge_patch(?, axes), ?)
+ORDER BY results DESC, cohort_key
+LIMIT ?
+"""
 
 _COHORTS = """
 SELECT cohort_key, workload_digest, cohorts.axes, shape_summary, dtypes, cohorts.hardware,
@@ -248,7 +275,7 @@ FROM cohorts
 JOIN workloads USING (workload_digest)
 JOIN environments USING (environment_digest)
 JOIN protocols USING (protocol_digest)
-WHERE profile = ? AND cohorts.operation_digest = ?
+WHERE profile = ? AND list_contains(?::VARCHAR[], cohort_key)
 """
 
 _ENTRIES = """
@@ -256,10 +283,10 @@ SELECT leaderboard.cohort_key, rank, tied, run_digest, implementation, leaderboa
        leaderboard.author, leaderboard.role, language, license, source_available, runs.source, leaderboard.latency_ns,
        vs_best, vs_baseline, vs_floor, leaderboard.evidence_level, leaderboard.flags, leaderboard.observed_at
 FROM leaderboard
-JOIN cohorts USING (profile, cohort_key)
 JOIN runs USING (run_digest)
 JOIN implementations ON implementations.implementation_digest = leaderboard.implementation_digest
-WHERE profile = ? AND cohorts.operation_digest = ? AND position <= ?
+WHERE profile = ? AND leaderboard.operation = ? AND runs.operation_digest = ?
+    AND list_contains(?::VARCHAR[], cohort_key) AND position <= ?
 ORDER BY leaderboard.cohort_key, position
 """
 
@@ -275,18 +302,17 @@ _FLOORS = f"{FLOORS} WHERE operation_digest = ? ORDER BY model, peaks"
 _RECORDS = """
 SELECT cohort_key, run_digest, latency_ns, fastest_run_digest, fastest_latency_ns, held_since
 FROM current_records
-JOIN cohorts USING (profile, cohort_key)
-WHERE profile = ? AND operation_digest = ?
+WHERE profile = ? AND list_contains(?::VARCHAR[], cohort_key)
 """
 
 _SHUT_OUT = """
 SELECT cohort_key, run_digest, implementations.name AS implementation, author, role, runs.latency_ns,
        shut_out AS flags
 FROM cohort_runs
-JOIN cohorts USING (profile, cohort_key)
 JOIN runs USING (run_digest)
 JOIN implementations ON implementations.implementation_digest = runs.implementation_digest
-WHERE profile = ? AND cohorts.operation_digest = ? AND eligible AND NOT ranked
+WHERE profile = ? AND runs.operation_digest = ? AND list_contains(?::VARCHAR[], cohort_key) AND eligible
+    AND NOT ranked
 ORDER BY cohort_key, runs.latency_ns, run_digest
 """
 
@@ -295,9 +321,8 @@ SELECT cohort_key, reason, count(*) AS amount
 FROM (
     SELECT cohort_key, unnest(CASE WHEN len(reasons) = 0 THEN shut_out ELSE reasons END) AS reason
     FROM cohort_runs
-    JOIN cohorts USING (profile, cohort_key)
     JOIN runs USING (run_digest)
-    WHERE profile = ? AND cohorts.operation_digest = ? AND NOT ranked
+    WHERE profile = ? AND runs.operation_digest = ? AND list_contains(?::VARCHAR[], cohort_key) AND NOT ranked
 )
 GROUP BY ALL ORDER BY ALL
 """

@@ -277,7 +277,7 @@ def _implementation(screen: Screen, answer: ImplementationDossier) -> None:
         ]
     )
     _artifacts(screen, answer.artifacts, "No source published with this implementation.")
-    _runs(screen, answer.runs)
+    _runs(screen, answer.run_count, answer.runs)
     screen.heading("Canonical manifest")
     _json(screen, answer.manifest)
 
@@ -285,7 +285,7 @@ def _implementation(screen: Screen, answer: ImplementationDossier) -> None:
 def _object(screen: Screen, found: Found, answer: ObjectDossier) -> None:
     screen.heading(f"{found.kind.capitalize()} {found.name or ''}".rstrip())
     screen.pairs((name, _value(value)) for name, value in answer.row.items())
-    _runs(screen, answer.runs)
+    _runs(screen, answer.run_count, answer.runs)
     if answer.manifest is not None:
         screen.heading("Canonical manifest")
         _json(screen, answer.manifest)
@@ -314,8 +314,8 @@ def _artifacts(screen: Screen, artifacts: Sequence[Artifact], none: str) -> None
         )
 
 
-def _runs(screen: Screen, runs: Sequence[RunLine]) -> None:
-    screen.heading(words.count(len(runs), "run"))
+def _runs(screen: Screen, count: int, runs: Sequence[RunLine]) -> None:
+    screen.heading(words.count(count, "run"))
     screen.table(
         ("operation", "workload", "GPU", "status", "latency", "rank", "vs #1", "evidence", "flags", "observed", "run"),
         [
@@ -336,6 +336,8 @@ def _runs(screen: Screen, runs: Sequence[RunLine]) -> None:
         ],
         right=("latency", "rank", "vs #1"),
     )
+    if len(runs) < count:
+        screen.prose(f"{len(runs):,} of {count:,} runs shown, the newest; --all for all", "  ")
 
 
 def _milliseconds(value: float | None) -> str:

@@ -115,6 +115,20 @@ def _cohorts(screen: Screen, board: Board, profile: str) -> None:
                 ),
                 "  ",
             )
+    _left_out(screen, board)
+
+
+def _left_out(screen: Screen, board: Board) -> None:
+    shown = len(board.cohorts)
+    if shown < board.fitting:
+        screen.blank()
+        screen.prose(
+            f"{shown:,} of {words.count(board.fitting, 'comparison group')} shown, those with the most results; "
+            "--all for all, or narrow with --axes / --gpu"
+        )
+    elif any(len(cohort.entries) < cohort.results for cohort in board.cohorts):
+        screen.blank()
+        screen.prose("Only the first results of a comparison group are shown; --limit N for more, --all alone for all")
 
 
 def _title(cohort: Cohort, profile: str) -> str:

@@ -15,13 +15,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
-import pyarrow as pa
 
 from pipeline.errors import DataDirectoryError
 from pipeline.store.files import TEMPORARY, appearing
 from pipeline.store.tables import EVIDENCE, META, TABLES, Table, table
+
+if TYPE_CHECKING:  # every command imports this module, few need Arrow
+    import pyarrow as pa
 
 _MEMORY_LIMIT = "1200MB"
 """What a build may hold before it spills to disk beside the target; a million runs stay below it."""

@@ -82,6 +82,15 @@ def test_an_implementation_lists_its_runs(house: House, connection: DuckDBPyConn
     ]
 
 
+@pytest.mark.parametrize(("limit", "shown"), [(None, ["failed", "winner"]), (1, ["failed"]), (2, ["failed", "winner"])])
+def test_a_limit_keeps_the_newest_runs_and_their_count(
+    house: House, connection: DuckDBPyConnection, limit: int | None, shown: list[str]
+) -> None:
+    _, answer = dossier(connection, HOSTILE, run_limit=limit)
+    assert isinstance(answer, ImplementationDossier)
+    assert (answer.run_count, [run.run_digest for run in answer.runs]) == (2, [house.digests[each] for each in shown])
+
+
 @pytest.mark.parametrize(
     ("short", "runs", "manifest"),
     [("wide", 2, True), ("b200", 6, True), ("protocol", 7, True), ("log", 1, False)],
@@ -91,5 +100,5 @@ def test_other_objects_list_their_runs(
 ) -> None:
     _, answer = dossier(connection, house.digests[short])
     assert isinstance(answer, ObjectDossier)
-    assert (len(answer.runs), answer.manifest is not None) == (runs, manifest)
+    assert (len(answer.runs), answer.run_count, answer.manifest is not None) == (runs, runs, manifest)
     assert house.digests[short] in answer.row.values()

@@ -90,6 +90,34 @@ def test_limit_cuts_each_cohort_and_keeps_its_count(connection: DuckDBPyConnecti
     assert (len(cohort.entries), cohort.results) == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("filters", "fitting", "shown"),
+    [
+        ({}, 4, [("NVIDIA B200", 64), ("NVIDIA B200", 1024), ("NVIDIA H100 80GB HBM3", 64)]),
+        ({"cohort_limit": 4}, 4, [("NVIDIA B200", 64), ("NVIDIA B200", 1024), ("NVIDIA H100 80GB HBM3", 64)]),
+        ({"cohort_limit": 1}, 4, [("NVIDIA B200", 64)]),
+        ({"cohort_limit": 1, "axes": {"m": 1024, "n": 128}}, 1, [("NVIDIA B200", 1024)]),
+        ({"cohort_limit": 1, "axes": {"m": 64}}, 3, [("NVIDIA B200", 64)]),
+        ({"cohort_limit": 1, "gpu": "H100"}, 1, [("NVIDIA H100 80GB HBM3", 64)]),
+    ],
+)
+def test_a_limit_keeps_the_cohorts_with_the_most_results(
+    connection: DuckDBPyConnection, filters: dict[str, object], fitting: int, shown: list[tuple[str, int]]
+) -> None:
+    [board] = leaderboard(connection, GEMM, **filters).boards  # type: ignore[arg-type]
+    assert board.fitting == fitting
+    assert [(cohort.hardware, cohort.axes["m"]) for cohort in board.cohorts if cohort.results] == shown
+
+
+@pytest.mark.parametrize("profile", ["source_native", "strict_exact"])
+def test_a_limit_changes_no_cohort_that_it_keeps(connection: DuckDBPyConnection, profile: str) -> None:
+    whole = cohorts(connection, GEMM, profile=profile)
+    for limit in range(1, len(whole) + 1):
+        kept = cohorts(connection, GEMM, profile=profile, cohort_limit=limit)
+        assert len(kept) == limit
+        assert kept == [cohort for cohort in whole if cohort.cohort_key in {each.cohort_key for each in kept}]
+
+
 def test_an_operation_without_runs_has_no_cohort(connection: DuckDBPyConnection) -> None:
     assert cohorts(connection, UNMEASURED) == []
 
