@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pipeline.normalize.adapter import RUN_COLUMNS, Catalog, RunBatch, RunReader
+from pipeline.normalize.adapter import Catalog, RunReader
+from pipeline.normalize.adapter import OneByOne as NothingFits
 from pipeline.normalize.flashinfer_bench import FlashInferBench
-from pipeline.normalize.protocol import FLASHINFER_BENCH_PROTOCOL
-from pipeline.upstream.framing import Record
 
 
 class OneByOne(FlashInferBench):
@@ -15,10 +12,4 @@ class OneByOne(FlashInferBench):
 
     def columns(self, catalog: Catalog) -> RunReader:
         """Return a reader that no record fits."""
-        return _NothingFits()
-
-
-class _NothingFits:
-    def read(self, records: Sequence[Record]) -> RunBatch:
-        rest = range(len(records))
-        return RunBatch((), (), (), FLASHINFER_BENCH_PROTOCOL, rest, RUN_COLUMNS.empty_table)
+        return NothingFits()

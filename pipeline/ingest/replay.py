@@ -393,7 +393,7 @@ class Replay:
             self._take_workload(outcome, row.source_file)
             return
         self._intake.free(record.sha256)
-        self.release_run(record.sha256)
+        self.release_runs([record.sha256])
         observed = self.state.ledger.implementations([record.sha256])
         if outcome.implementation_digest not in observed.get(record.sha256, ()):
             self._add_run(outcome, row.source_file, blob, row.snapshot_id)
@@ -445,9 +445,11 @@ class Replay:
             self.held[row.identity] = row
             self.collector.add("quarantine", row.as_row() | {"sequence": self.snapshot.sequence})
 
-    def release_run(self, record_sha256: str) -> None:
-        """Let go of a trace record that was held back, if it was."""
-        self._release((Kind.TRACE, record_sha256))
+    def release_runs(self, records: Iterable[str]) -> None:
+        """Let go of those trace records, by their SHA-256, that were held back."""
+        for sha256 in records:
+            if (Kind.TRACE, sha256) in self.held:
+                self._release((Kind.TRACE, sha256))
 
     def _release_file(self, path: str) -> None:
         self._release(("file", path))

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import compress
 from typing import Protocol
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ from pipeline.ingest.catalog import Catalog
 from pipeline.ingest.collector import Collector
 from pipeline.ingest.run_tables import PLACE, Placed, TraceFile
 from pipeline.manifests import BenchmarkProtocol, ExecutionEnvironment
-from pipeline.normalize.adapter import Adapter, Held, ReadRun, RunBatch, RunReader, SharedWorkload
+from pipeline.normalize.adapter import Adapter, Held, ReadRun, RunBatch, RunReader
 from pipeline.normalize.workload import NormalizedWorkload
 from pipeline.store.ledger import Ledger
 from pipeline.store.snapshots import Snapshot
@@ -44,8 +43,8 @@ class Book(Protocol):
         """Keep a record that cannot be taken."""
         ...
 
-    def release_run(self, record_sha256: str) -> None:
-        """Let go of a record that was held back, if it was."""
+    def release_runs(self, records: Iterable[str]) -> None:
+        """Let go of those records, by their SHA-256, that were held back."""
         ...
 
     def add_workload(self, benchmark: str, workload: NormalizedWorkload) -> None:
@@ -136,7 +135,7 @@ class RunIntake:
     def _read_batch(self, waiting: list[Placed], reader: RunReader) -> _Batch:
         """Leave out what is known or repeated and read the rest: all of it that takes Python's lock."""
         observed = self._ledger.implementations([one.record.sha256 for one in waiting])
-        seen, ever = self._seen_records, self._catalog.ever
+        seen, ever, freed = self._seen_records, self._catalog.ever, self._freed
         placed = []
         for one in waiting:
             record, file = one
@@ -146,7 +145,7 @@ class RunIntake:
                 file.duplicates += 1
                 continue
             seen.add(key)
-            if record.sha256 in self._freed or not ever.isdisjoint(observed.get(record.sha256, ())):
+            if (freed or observed) and (record.sha256 in freed or not ever.isdisjoint(observed.get(record.sha256, ()))):
                 self._known += 1
             else:
                 placed.append(one)
@@ -158,15 +157,11 @@ class RunIntake:
         """Add the rows of a batch."""
         columns, placed, observed = batch.columns, batch.placed, batch.observed
         runs = columns.runs()
-        fitting = list(zip(columns.places, columns.workloads, columns.environments, strict=True))
         if observed:
             # Another trace set may have brought the same record and the same code: the observation is there already.
-            new = [
-                implementation not in observed.get(placed[place].record.sha256, ())
-                for place, implementation in zip(columns.places, runs["implementation_digest"].to_pylist(), strict=True)
-            ]
+            pairs = zip(runs[PLACE].to_pylist(), runs["implementation_digest"].to_pylist(), strict=True)
+            new = [digest not in observed.get(placed[place].record.sha256, ()) for place, digest in pairs]
             runs = runs.filter(pa.array(new, pa.bool_()))
-            fitting = list(compress(fitting, new))
         held = set()
         others: list[tuple[int, ReadRun]] = []
         for place, outcome in batch.others:
@@ -178,30 +173,26 @@ class RunIntake:
             elif outcome.implementation_digest not in observed.get(record.sha256, ()):
                 others.append((place, outcome))
                 self._collector.note_drift(file.path, outcome.drift)
-        for place, one in enumerate(placed):
-            if place not in held:
-                self._book.release_run(one.record.sha256)
-        added = len(fitting) + len(others)
+        self._book.release_runs(one.record.sha256 for place, one in enumerate(placed) if place not in held)
+        added = runs.num_rows + len(others)
         self._counts.update(quarantined=len(held), added=added, already_known=len(placed) - len(held) - added)
-        self._add_shared(fitting, columns.protocol, others)
-        self._add_rows(runs, [placed[place] for place, *_ in fitting], batch, others)
+        self._add_shared(runs, columns, others)
+        self._add_rows(runs, [placed[place] for place in runs[PLACE].to_pylist()], batch, others)
 
-    def _add_shared(
-        self,
-        fitting: list[tuple[int, SharedWorkload, ExecutionEnvironment]],
-        protocol: BenchmarkProtocol | None,
-        others: list[tuple[int, ReadRun]],
-    ) -> None:
+    def _add_shared(self, runs: pa.Table, columns: RunBatch, others: list[tuple[int, ReadRun]]) -> None:
         """Add what runs share, in the order of the first record with it, of which it has its name."""
         workloads = [(place, read.benchmark, read.workload) for place, read in others]
         surroundings = [(place, read.environment, read.protocol) for place, read in others]
-        for place, shared, environment in fitting:
+        for place, number in _firsts(runs, "workload"):
+            shared = columns.workloads[number]
             if shared.number not in self._seen_workloads:
                 self._seen_workloads.add(shared.number)
                 workloads.append((place, shared.benchmark, shared.workload))
-            if protocol is not None and environment.digest not in self._seen_environments:
+        for place, number in _firsts(runs, "environment"):
+            environment = columns.environments[number]
+            if columns.protocol is not None and environment.digest not in self._seen_environments:
                 self._seen_environments.add(environment.digest)
-                surroundings.append((place, environment, protocol))
+                surroundings.append((place, environment, columns.protocol))
         for _, benchmark, workload in sorted(workloads, key=_place):
             self._book.add_workload(benchmark, workload)
         for _, environment, protocol in sorted(surroundings, key=_place):
@@ -273,6 +264,12 @@ def _collecting_by_hand() -> Iterator[Callable[[], object]]:
 def _key(digest: str) -> bytes:
     """Return a digest in the form that takes the least memory."""
     return bytes.fromhex(digest.removeprefix("sha256:"))
+
+
+def _firsts(runs: pa.Table, column: str) -> Iterator[tuple[int, int]]:
+    """Yield each value of a column after the first place that has it."""
+    first = runs.select([PLACE, column]).group_by(column).aggregate([(PLACE, "min")])
+    yield from zip(first[f"{PLACE}_min"].to_pylist(), first[column].to_pylist(), strict=True)
 
 
 def _place(placed: tuple[int, object, object]) -> int:

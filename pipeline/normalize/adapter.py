@@ -114,7 +114,7 @@ RUN_COLUMNS = pa.schema(
     [
         pa.field(name, kind)
         for kind, names in (
-            (pa.int32(), ("place",)),
+            (pa.int32(), ("place", "workload", "environment")),
             (
                 pa.string(),
                 (
@@ -134,8 +134,9 @@ RUN_COLUMNS = pa.schema(
         for name in names
     ]
 )  # fmt: skip
-"""What a batch of runs read in columns says, a row a run; ``place`` is the place of its record in the batch.
+"""What a batch of runs read in columns says, a row a run.
 
+``place`` is the place of its record in the batch; ``workload`` and ``environment`` are places in what the batch shares.
 Columns may be dictionaries of these types.
 """
 
@@ -154,18 +155,21 @@ class SharedWorkload:
 class RunBatch:
     """A batch of trace records read in columns, as far as they fit."""
 
-    places: Sequence[int]
-    """Places in the batch of the records that fit."""
     workloads: Sequence[SharedWorkload]
-    """The workload of each of them."""
+    """The workloads of those that fit, each once."""
     environments: Sequence[ExecutionEnvironment]
-    """The environment of each of them."""
+    """Their environments, each once."""
     protocol: BenchmarkProtocol | None
     """The protocol of all of them; None where none fits."""
     rest: Sequence[int]
     """Places of the records that do not fit: the one-by-one path decides on them."""
     runs: Callable[[], pa.Table]
     """Work out the runs that fit, as :data:`RUN_COLUMNS`, in their order; one batch at a time, in any thread."""
+
+    @classmethod
+    def unfit(cls, records: int) -> RunBatch:
+        """Return a batch of which nothing fits."""
+        return cls((), (), None, range(records), RUN_COLUMNS.empty_table)
 
 
 class RunReader(Protocol):
@@ -181,7 +185,7 @@ class OneByOne:
 
     def read(self, records: Sequence[Record]) -> RunBatch:
         """Leave every record to the one-by-one path."""
-        return RunBatch((), (), (), None, range(len(records)), RUN_COLUMNS.empty_table)
+        return RunBatch.unfit(len(records))
 
 
 class Catalog(Protocol):

@@ -17,12 +17,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 from itertools import count
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import duckdb
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from pipeline.manifests import ExecutionEnvironment, canonical_text, sha256_of
@@ -38,6 +40,7 @@ from pipeline.upstream import documents as upstream
 from pipeline.upstream.framing import Record
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 _Number = float | Literal["Infinity", "-Infinity", "NaN"] | None
 
@@ -78,8 +81,11 @@ class _Trace(_Fitting):
 _NOTHING_FOUND = _Correctness()
 _NOT_TIMED = _Performance()
 
-_PLAIN_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-2][0-9]:[0-9]{2}:[0-9]{2}(?:\.[0-9]{3}(?:[0-9]{3})?)?")
-"""The timestamps that fit, where they exist: a date and a time as ``isoformat`` writes them, without zone."""
+_DAY = "(?:0[1-9]|1[0-9]|2[0-8])"
+_MONTH_AND_DAY = f"(?:(?:0[1-9]|1[0-2])-{_DAY}|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+_TIME = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{3}(?:[0-9]{3})?)?"
+_PLAIN_TIMESTAMP = f"^[1-9][0-9]{{3}}-{_MONTH_AND_DAY}T{_TIME}Z?$"
+"""The timestamps that fit: a date, but a leap day, and a time as ``isoformat`` writes them."""
 
 _LEAST_MS, _MOST_MS = 1e-6, SAFE_INTEGER / 1e7
 """Latencies outside, which no kernel has, are left to the one-by-one path, which knows the limits."""
@@ -108,33 +114,56 @@ class _Shape:
     """SQL for the text that its digest is over, around ``spec``."""
 
 
-class _Fit(NamedTuple):
-    """A record that fits."""
-
-    place: int
-    workload: SharedWorkload
-    environment: ExecutionEnvironment
-    solution: str
-    implementation: str
-    shape: _Shape
-    comparison_key: str
-    timestamp: str
-    has_zone: bool
-    log: str | None
-    numbers: tuple[_Number, ...]
-
-
 class _Shared(Generic[T]):
-    """Values of which many are the same object, turned into columns of a few distinct ones."""
+    """What many records share: each thing once, and which of them each record has."""
 
-    def __init__(self, values: Sequence[T]) -> None:
-        self.distinct = list(dict(zip(map(id, values), values, strict=True)).values())
-        codes = {id(value): code for code, value in enumerate(self.distinct)}
-        self._codes = pa.array([codes[id(value)] for value in values], pa.int32())
+    def __init__(self, codes: pa.Array, values: Sequence[T]) -> None:
+        self.codes = codes
+        self.values = values
+
+    @classmethod
+    def of(cls, records: pa.RecordBatch, names: Sequence[str], find: Callable[..., T]) -> _Shared[T]:
+        """Find a thing, once, for each combination of values that records have in some columns."""
+        numbers: pa.Array = pa.repeat(pa.scalar(0, pa.int64()), records.num_rows)
+        distinct = []
+        for name in names:
+            encoded = records.column(name).dictionary_encode("encode")
+            distinct.append(encoded.dictionary.to_pylist())
+            numbers = pc.add(pc.multiply(numbers, len(distinct[-1])), encoded.indices.cast(pa.int64()))
+        combined = numbers.dictionary_encode()
+        values = []
+        for number in combined.dictionary.to_pylist():
+            combination = []
+            for choices in reversed(distinct):
+                number, place = divmod(number, len(choices))
+                combination.append(choices[place])
+            values.append(find(*reversed(combination)))
+        return cls(combined.indices, values)
+
+    def known(self) -> pa.Array:
+        """Tell which records have something."""
+        return pa.array([value is not None for value in self.values], pa.bool_()).take(self.codes)
+
+    def known_where(self: _Shared[K | None], mask: pa.Array) -> _Shared[K]:
+        """Return what the records have for which the mask is true: all of them something."""
+        left = self.codes.filter(mask).dictionary_encode()
+        values = (self.values[code] for code in left.dictionary.to_pylist())
+        return _Shared(left.indices, [value for value in values if value is not None])
 
     def column(self, of: Callable[[T], Any], kind: pa.DataType = _STRING) -> pa.Array:
-        """Return a column of what each value has, which is never nothing."""
-        return pa.DictionaryArray.from_arrays(self._codes, pa.array(map(of, self.distinct), kind))
+        """Return a column of what each thing has, which is never nothing."""
+        return pa.DictionaryArray.from_arrays(self.codes, pa.array(map(of, self.values), kind))
+
+
+class _Fits(NamedTuple):
+    """The records of a batch that fit."""
+
+    said: pa.RecordBatch
+    """What they say, as :func:`_said` reads it."""
+    workload: _Shared[SharedWorkload]
+    environment: _Shared[ExecutionEnvironment]
+    implementation: _Shared[str]
+    shape: _Shared[_Shape]
 
 
 class ColumnReader:
@@ -161,61 +190,47 @@ class ColumnReader:
 
     def read(self, records: Sequence[Record]) -> RunBatch:
         """Read a batch of trace records."""
-        fits: list[_Fit] = []
-        rest: list[int] = []
+        places, traces = [], []
         for place, record in enumerate(records):
-            fit = self._fit(place, record)
-            if fit is None:
-                rest.append(place)
-            else:
-                fits.append(fit)
+            if record.from_document or record.removed:
+                continue
+            try:
+                traces.append(self._decode(record.raw or b""))
+            except (msgspec.DecodeError, RecursionError):
+                continue
+            places.append(place)
+        if not traces:
+            return RunBatch.unfit(len(records))
+        said = _said(places, traces)
+        workload = _Shared.of(said, ("definition", "workload"), self._workload)
+        environment = _Shared.of(said, ("environment",), self._environment)
+        implementation = _Shared.of(said, ("solution",), self._catalog.implementation)
+        shape = _Shared.of(said, ("status", "has_correctness", "has_log", *_KINDS_OF.values()), self._shape)
+        fitting = reduce(
+            pc.and_,
+            (
+                pc.match_substring_regex(said["timestamp"], _PLAIN_TIMESTAMP),
+                pc.greater(said["latency_ms"], _LEAST_MS).fill_null(True),
+                pc.less(said["latency_ms"], _MOST_MS).fill_null(True),
+                *(shared.known() for shared in (workload, environment, implementation, shape)),
+            ),
+        )
+        said = said.filter(fitting)
+        if not said.num_rows:
+            return RunBatch.unfit(len(records))
+        fits = _Fits(
+            said,
+            workload.known_where(fitting),
+            environment.known_where(fitting),
+            implementation.known_where(fitting),
+            shape.known_where(fitting),
+        )
         return RunBatch(
-            places=[fit.place for fit in fits],
-            workloads=[fit.workload for fit in fits],
-            environments=[fit.environment for fit in fits],
+            workloads=fits.workload.values,
+            environments=fits.environment.values,
             protocol=FLASHINFER_BENCH_PROTOCOL,
-            rest=rest,
-            runs=(lambda: self._runs(fits)) if fits else RUN_COLUMNS.empty_table,
-        )
-
-    def _fit(self, place: int, record: Record) -> _Fit | None:
-        """Return what a record says, or None where it does not fit."""
-        try:
-            trace = self._decode(record.raw or b"")
-        except (msgspec.DecodeError, RecursionError):
-            return None
-        evaluation = trace.evaluation
-        timestamp, log = evaluation.timestamp, evaluation.log or None
-        if has_zone := timestamp.endswith("Z"):
-            timestamp = timestamp[:-1]
-        performance = evaluation.performance or _NOT_TIMED
-        correctness = evaluation.correctness or _NOTHING_FOUND
-        latency_ms = performance.latency_ms
-        numbers = (
-            latency_ms,
-            performance.reference_latency_ms,
-            performance.speedup_factor,
-            correctness.max_absolute_error,
-            correctness.max_relative_error,
-        )
-        if (
-            record.from_document
-            or record.removed
-            or not _is_plain(timestamp)
-            or (latency_ms is not None and not _LEAST_MS < latency_ms < _MOST_MS)
-        ):
-            return None
-        shape = self._shape(evaluation.status, evaluation.correctness is not None, log is None, *map(type, numbers))
-        environment = self._environment(bytes(evaluation.environment))
-        implementation = self._catalog.implementation(trace.solution)
-        if shape is None or environment is None or implementation is None:
-            return None
-        workload = self._workload(trace.definition, bytes(trace.workload))
-        if workload is None:
-            return None
-        key = self._comparison_key(workload, environment, shape.metric)
-        return _Fit(
-            place, workload, environment, trace.solution, implementation, shape, key, timestamp, has_zone, log, numbers
+            rest=sorted(set(range(len(records))).difference(said["place"].to_pylist())),
+            runs=lambda: self._runs(fits),
         )
 
     def _workload(self, definition: str, text: bytes) -> SharedWorkload | None:
@@ -263,48 +278,50 @@ class ColumnReader:
             self._shapes[key] = _shape(len(self._shapes), *key)
         return self._shapes[key]
 
-    def _runs(self, fits: Sequence[_Fit]) -> pa.Table:
+    def _runs(self, fits: _Fits) -> pa.Table:
         """Work out the columns of the records that fit, of which there are some."""
-        fields = dict(zip(_Fit._fields, zip(*fits, strict=True), strict=True))
-        numbers = dict(zip(_NUMBERS, zip(*fields["numbers"], strict=True), strict=True))
-        workload = _Shared(fields["workload"])
-        environment = _Shared(fields["environment"])
-        shape = _Shared(fields["shape"])
+        said, workload, environment, implementation, shape = fits
+        key = _Shared.of(
+            pa.record_batch([workload.codes, environment.codes, shape.codes], names=["w", "e", "s"]),
+            ("w", "e", "s"),
+            lambda w, e, s: self._comparison_key(workload.values[w], environment.values[e], shape.values[s].metric),
+        )
+        zoned = pc.ends_with(said["timestamp"], "Z")
         given = pa.table(
             {
-                **{
-                    name: pa.array([value if type(value) is float else None for value in values], pa.float64())
-                    for name, values in numbers.items()
-                },
+                **{name: said[name] for name in _NUMBERS},
                 "latency_ns": pa.array(
-                    [None if value is None else nanoseconds(value) for value in numbers["latency_ms"]], pa.int64()
+                    [None if value is None else nanoseconds(value) for value in said["latency_ms"].to_pylist()],
+                    pa.int64(),
                 ),
-                "timestamp": pa.array(fields["timestamp"], pa.string()),
-                "log": pa.array(fields["log"], pa.string()),
+                "timestamp": pc.utf8_rtrim(said["timestamp"], "Z"),
+                "log": said["log"],
                 "shape": shape.column(lambda shape: shape.number, pa.int32()),
                 "name": workload.column(lambda shared: run_name(shared.benchmark, shared.workload.uuid)),
-                "solution": _Shared(fields["solution"]).column(str),
+                "solution": said["solution"].dictionary_encode(),
                 "benchmark": workload.column(lambda shared: shared.benchmark),
-                "implementation_digest": _Shared(fields["implementation"]).column(str),
+                "implementation_digest": implementation.column(str),
                 "workload_digest": workload.column(lambda shared: shared.workload.manifest.digest),
                 "environment_digest": environment.column(lambda environment: environment.digest),
             }
         )
         columns = {
-            "place": pa.array(fields["place"], pa.int32()),
+            "place": said["place"],
+            "workload": workload.codes,
+            "environment": environment.codes,
             "operation_digest": workload.column(lambda shared: shared.workload.manifest.spec.operation_spec_digest),
             "protocol_digest": shape.column(lambda _: FLASHINFER_BENCH_PROTOCOL.digest),
-            "comparison_key": _Shared(fields["comparison_key"]).column(str),
+            "comparison_key": key.column(str),
             "source": shape.column(lambda _: SOURCE),
             "status": shape.column(lambda shape: shape.status),
             "hardware": environment.column(lambda environment: environment.spec.hardware.product),
-            "primary_statistic": pa.array([shape.statistic for shape in fields["shape"]], pa.string()),
+            "primary_statistic": shape.column(lambda shape: shape.statistic).dictionary_decode(),
             "workload_uuid": workload.column(lambda shared: shared.workload.uuid),
             "inputs_sha256": workload.column(lambda shared: shared.workload.inputs_sha256),
-            "timezone_assumed": pa.array([not has_zone for has_zone in fields["has_zone"]], pa.bool_()),
+            "timezone_assumed": pc.invert(zoned),
             "error_not_finite": shape.column(lambda shape: shape.error_not_finite, pa.bool_()),
         }
-        for table in (given, self._work_out(given, shape.distinct)):
+        for table in (given, self._work_out(given, shape.values)):
             columns |= {name: table.column(name) for name in table.column_names}
         return pa.table([columns[field.name] for field in RUN_COLUMNS], names=RUN_COLUMNS.names)
 
@@ -351,15 +368,35 @@ def _by_shape(texts: dict[int, str]) -> str:
     return f"CASE shape {cases} END"
 
 
-def _is_plain(timestamp: str) -> bool:
-    """Tell whether a timestamp is a date and time as Python writes them, without zone."""
-    if _PLAIN_TIMESTAMP.fullmatch(timestamp) is None:
-        return False
-    try:
-        datetime.fromisoformat(timestamp)
-    except ValueError:
-        return False
-    return True
+def _said(places: Sequence[int], traces: Sequence[_Trace]) -> pa.RecordBatch:
+    """Return what records say, with the kinds of their numbers, and which of them have a log."""
+    evaluations = [trace.evaluation for trace in traces]
+    performances = [evaluation.performance or _NOT_TIMED for evaluation in evaluations]
+    correctnesses = [evaluation.correctness or _NOTHING_FOUND for evaluation in evaluations]
+    numbers: dict[str, list[_Number]] = {
+        "latency_ms": [performance.latency_ms for performance in performances],
+        "reference_latency_ms": [performance.reference_latency_ms for performance in performances],
+        "speedup_factor": [performance.speedup_factor for performance in performances],
+        "max_absolute_error": [correctness.max_absolute_error for correctness in correctnesses],
+        "max_relative_error": [correctness.max_relative_error for correctness in correctnesses],
+    }
+    columns = {
+        "place": pa.array(places, pa.int32()),
+        "definition": pa.array([trace.definition for trace in traces], _STRING),
+        "workload": pa.array([bytes(trace.workload) for trace in traces], pa.binary()),
+        "solution": pa.array([trace.solution for trace in traces], _STRING),
+        "status": pa.array([evaluation.status for evaluation in evaluations], _STRING),
+        "environment": pa.array([bytes(evaluation.environment) for evaluation in evaluations], pa.binary()),
+        "timestamp": pa.array([evaluation.timestamp for evaluation in evaluations], _STRING),
+        "has_correctness": pa.array([evaluation.correctness is not None for evaluation in evaluations], pa.bool_()),
+        "log": pa.array([evaluation.log or None for evaluation in evaluations], _STRING),
+    }
+    columns["has_log"] = columns["log"].is_valid()
+    for name, values in numbers.items():
+        kinds = [_KINDS[type(value)] for value in values]
+        columns[name] = pa.array([value if type(value) is float else None for value in values], pa.float64())
+        columns[_KINDS_OF[name]] = pa.array(kinds, pa.int8())
+    return pa.record_batch(columns)
 
 
 def _record(raw: bytes) -> Record:
@@ -373,6 +410,9 @@ def _json(text: str) -> bytes:
 # Placeholders: a value for each thing that varies among the runs of a shape, and the SQL that stands in its place.
 
 _NUMBERS = ("latency_ms", "reference_latency_ms", "speedup_factor", "max_absolute_error", "max_relative_error")
+_KINDS = {type(None): 0, float: 1, str: 2}
+"""Of what a number may be, by its type; a text stands for one that is not finite."""
+_KINDS_OF = {name: f"{name}_kind" for name in _NUMBERS}
 _NUMBER_PLACEHOLDERS = {name: 1.0625e-3 * 3**place for place, name in enumerate(_NUMBERS, 1)}
 _NS_PLACEHOLDER = 4_242_424_242_424_242
 _DIGEST_PLACEHOLDERS = {
@@ -397,14 +437,14 @@ _SLOTS: dict[str, str] = {
 _ANY_SLOT = re.compile("(" + "|".join(map(re.escape, _SLOTS)) + ")")
 
 
-def _shape(number: int, status: str, has_correctness: bool, no_log: bool, *types: type) -> _Shape | None:
+def _shape(number: int, status: str, has_correctness: bool, has_log: bool, *kinds: int) -> _Shape | None:
     """Return a shape, with the manifest that the one-by-one path makes of placeholders; None where none can be made."""
     canonical_status = STATUSES.get(status)
     if canonical_status is None:
         return None
     given: dict[str, Any] = {
-        name: placeholder if kind is float else math.inf if kind is str else None
-        for (name, placeholder), kind in zip(_NUMBER_PLACEHOLDERS.items(), types, strict=True)
+        name: placeholder if kind == _KINDS[float] else math.inf if kind == _KINDS[str] else None
+        for (name, placeholder), kind in zip(_NUMBER_PLACEHOLDERS.items(), kinds, strict=True)
     }
     timed = given["latency_ms"] is not None
     evaluation = upstream.Evaluation(
@@ -424,8 +464,8 @@ def _shape(number: int, status: str, has_correctness: bool, no_log: bool, *types
         status=canonical_status,
         observed=_INSTANT_PLACEHOLDER,
         latency_ns=_NS_PLACEHOLDER if timed else None,
-        log=b"" if no_log else _LOG_PLACEHOLDER,
-        error_not_finite=str in types[3:],
+        log=_LOG_PLACEHOLDER if has_log else b"",
+        error_not_finite=_KINDS[str] in kinds[3:],
     )
     try:
         run = normalize_run(

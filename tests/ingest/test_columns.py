@@ -73,7 +73,7 @@ def _share_in_columns(monkeypatch: pytest.MonkeyPatch) -> Callable[[], float]:
 
     def watched(self: Any, *arguments: Any) -> Any:
         batch = read_batch(self, *arguments)
-        fitting.extend(batch.columns.places)
+        fitting.extend(batch.placed[len(batch.columns.rest) :])
         rest.extend(batch.columns.rest)
         return batch
 
@@ -168,7 +168,9 @@ ODD_PIECES = [
         "2025-10-21T08:00:11.069000+02:00", "2025-10-21T08:00:60", "2025-02-30T08:00:11", "2025-10-21T08:00:11,069",
         "2025-W43-2T08:00:11", "20251021T080011", "2025-10-21T24:00:00", " 2025-10-21T08:00:11",
         "1969-12-31T23:59:59.999999",
-        "2025-10-21T08:00:11z", "0001-01-01T00:00:00", "",
+        "2025-10-21T08:00:11z", "0001-01-01T00:00:00", "", "0000-01-01T00:00:00", "2024-02-29T08:00:11",
+        "2025-02-29T08:00:11", "2025-04-30T23:59:59Z", "2025-04-31T00:00:00", "2025-12-31T23:59:59.999",
+        "2025-10-21T08:00:11ZZ", "2025-10-21T08:00:11\\n", "2025-10-21T08:61:11", "\u0662025-10-21T08:00:11",
     )
 ] + [
     ('"log": ""', '"log": ' + text)
