@@ -218,9 +218,10 @@ class RunIntake:
         collector.add_table("artifacts", logs.sort_by(PLACE))  # a log is where the first record with it lies
         table = _together("runs", run_tables.run_rows(runs, snapshot), made)
         measurements = _together("measurements", run_tables.measurements(runs), measured)
-        new = self._new_runs(table["run_digest"].to_pylist())
-        if not all(new):
-            table = table.filter(pa.array(new, pa.bool_()))
+        order = pc.sort_indices(table[PLACE])  # of records of one run, the first names it
+        new = pa.array(self._new_runs(table["run_digest"].take(order).to_pylist()), pa.bool_())
+        if not pc.all(new).as_py():
+            table = table.filter(new.take(pc.sort_indices(order)))
             measurements = measurements.filter(pc.is_in(measurements[PLACE], table[PLACE]))
         kept = set(table["run_digest"].to_pylist()) if any(read.rerun for _, read in others) else set()
         for place, read in others:
