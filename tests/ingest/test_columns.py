@@ -243,7 +243,7 @@ def test_odd_records(tmp_path: Path) -> None:
     # Twice the same run from other bytes, and with another uuid: names are those of the first.
     lines += [text.replace('"extra": null', '"extra":  null').encode(), text.replace("u-1", "u-2").encode()]
     # The same again, where the first does not fit columns.
-    other = text.replace('"solution": "s"', '"solution": "t"')
+    other = text.replace('"latency_ms": 0.5', '"latency_ms": 0.75')
     lines += [other.replace("u-1", "u-3").replace('"log": ""', '"log": "", "note": 1').encode(), other.encode()]
     _small_set(tmp_path / "set", lines)
     _compare(tmp_path, tmp_path / "set")
