@@ -7,6 +7,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -26,6 +27,9 @@ from pipeline.sources.listing import (
 
 FOLDERS = ("definitions", "solutions", "workloads", "traces", "blob")
 """Folders of the upstream layout; nothing beside them belongs to a trace set."""
+
+_COPYING = 2
+"""Files that are copied at a time: one is read and hashed while another is written."""
 
 _OWN_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Faults of the disk that blobs are written to, not of the file that is read."""
@@ -55,9 +59,11 @@ class DirectorySource:
         check_authors(every, self.authors, listing, str(self.root))
         paths = [path for path in every if is_wanted(path, self.authors, listing)]
         listed = []
-        for done, path in enumerate(paths):
-            progress("fetch", done, len(paths))
-            listed.append(self._take(places[path], path, listing.kind_of(path), blobs))
+        with ThreadPoolExecutor(max_workers=_COPYING) as pool:
+            taken = pool.map(lambda path: self._take(places[path], path, listing.kind_of(path), blobs), paths)
+            for done, file in enumerate(taken):
+                progress("fetch", done, len(paths))
+                listed.append(file)
         progress("fetch", len(paths), len(paths))
         return Pull(
             source=self.name,
