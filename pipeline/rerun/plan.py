@@ -87,20 +87,22 @@ def plan(
         if workload.manifest.digest != row["workload_digest"]:
             left_out[run] = "its definition has changed since it was read: its workload is no longer the same"
             continue
-        jobs.append(
-            build_job(
-                operation=operation,
-                workload=workload.manifest,
-                implementation=json.loads(row["implementation"]),
-                definition=definition,
-                solution=_solution(blobs, row["solution_sha256"]),
-                workload_record=record["workload"],
-                target=Target(json.loads(row["run"]), json.loads(row["environment"])),
-                tensor_files=_tensor_files(connection, row["snapshot_id"], record["workload"]),
-                device=device,
-                limits=limits,
-            )
+        if blobs.tombstone(row["solution_sha256"]) is not None:
+            left_out[run] = "a takedown removed sources of its solution"
+            continue
+        job = build_job(
+            operation=operation,
+            workload=workload.manifest,
+            implementation=json.loads(row["implementation"]),
+            definition=definition,
+            solution=_solution(blobs, row["solution_sha256"]),
+            workload_record=record["workload"],
+            target=Target(json.loads(row["run"]), json.loads(row["environment"])),
+            tensor_files=_tensor_files(connection, row["snapshot_id"], record["workload"]),
+            device=device,
+            limits=limits,
         )
+        jobs.append(job)
     return Plan(jobs, left_out)
 
 
