@@ -34,6 +34,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 no_gpu = pytest.mark.skipif(default_device() == "cuda", reason="here is a GPU")
 
+from pipeline.rerun.runner.judge import Judge  # noqa: E402 - needs torch
 from pipeline.rerun.runner.tensors import CannotMake, TensorSpec, bind_arguments, load_tensor  # noqa: E402 - needs torch
 
 VERDICTS = Path(__file__).parent / "data" / "verdicts"
@@ -305,6 +306,42 @@ def test_an_interrupted_batch_says_so_leaves_nothing_behind_and_goes_on(tmp_path
     assert batch.returncode == 130
     assert list((tmp_path / "tmp").iterdir()) == []
     assert len(list((tmp_path / "out").iterdir())) == 1
+
+
+# Hidden shapes
+
+TWO_AXES = DEFINITION["axes"] | {"M": {"type": "var"}}
+
+
+@pytest.mark.parametrize(
+    ("definition", "axes", "inputs", "free"),
+    [
+        ({}, {"N": 4096}, {}, {"n"}),
+        ({}, {"N": 1}, {}, {"n"}),
+        ({"axes": TWO_AXES}, {"N": 8, "M": 3}, {}, {"n", "m"}),
+        ({"axes": {"N": {"type": "const", "value": 4096}}}, {}, {}, set()),
+        ({"axes": TWO_AXES | {"M": {"type": "expr", "expression": "N * 2"}}}, {"N": 8}, {}, set()),
+        ({"constraints": ["N % 8 == 0"]}, {"N": 8}, {}, set()),
+        ({"inputs": DEFINITION["inputs"] | {"y": {"shape": ["N"], "dtype": "int32"}}}, {"N": 8}, {}, set()),
+        ({"inputs": DEFINITION["inputs"] | {"s": {"shape": None, "dtype": "float32"}}}, {"N": 8},
+         {"s": {"type": "scalar", "value": 2}}, set()),
+        ({}, {"N": 8}, {"x": {"type": "safetensors", "path": "x"}}, set()),
+    ],
+    ids=["random", "one", "two-axes", "no-free-axis", "derived", "constrained", "integers", "scalar", "tensor-file"],
+)  # fmt: skip
+def test_other_shapes_are_tried_where_every_input_has_a_recipe(
+    definition: dict[str, Any], axes: dict[str, int], inputs: dict[str, Any], free: set[str], tmp_path: Path
+) -> None:
+    job = make_job({"main.py": HONEST}, definition=DEFINITION | definition, axes=axes, inputs=inputs)
+    judge = Judge(job, device="cpu", tensors=None, scratch=tmp_path)
+    problem = judge._hidden_problem()
+    assert (problem is not None) == bool(free)
+    assert len(judge.found.hidden_shapes) == bool(free)
+    for shape in judge.found.hidden_shapes:
+        assert set(shape) == free
+        assert all(0 < value != job.document["axes"][name] for name, value in shape.items())
+        assert problem is not None
+        assert problem.arguments.outputs[0].shape == (shape["n"],)
 
 
 # Tensor files
