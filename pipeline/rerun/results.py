@@ -61,7 +61,7 @@ from pipeline.rerun.protocol import COMPARATOR, RERUN_PROTOCOL
 from pipeline.rerun.runner import SAMPLES
 from pipeline.rerun.runner.job import Job
 from pipeline.rerun.runner.result import ResultError, canonical, parse_result
-from pipeline.rerun.runner.statistics import summarize
+from pipeline.rerun.runner.statistics import summarize, timers_disagree
 from pipeline.rerun.verdict import Timed, judge
 from pipeline.sources.listing import Blobs, Kind, ListedFile, Listing, Progress, Pull
 from pipeline.upstream import documents as upstream
@@ -311,9 +311,13 @@ def _check_measurement(result: dict[str, Any]) -> dict[str, Any] | None:
     samples = measurement["samples_ns"]
     if len(samples) != SAMPLES or any(type(sample) is not int or sample <= 0 for sample in samples):
         raise HeldBackError(Reason.SCHEMA_VIOLATION, f"it must have {SAMPLES} samples, whole numbers of nanoseconds")
-    statistics = summarize(samples)
+    statistics: dict[str, Any] = summarize(samples)
     if statistics != measurement["statistics"]:
         raise HeldBackError(Reason.SCHEMA_VIOLATION, "its statistics do not follow from its samples: it was altered")
+    busy, call = measurement["profiler"]["busy_ns"], measurement["wall"]["call_ns"]
+    disagreement = timers_disagree(statistics["median"], busy, call)
+    if disagreement is not None:
+        raise HeldBackError(Reason.SCHEMA_VIOLATION, f"it has a measurement though its timers disagree: {disagreement}")
     return statistics
 
 

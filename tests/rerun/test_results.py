@@ -232,6 +232,14 @@ def other_job(document: dict[str, Any]) -> None:
     document["job"] = document["job"].replace('"seed":0', '"seed":1')
 
 
+def slower_by(timer: str, name: str) -> Callable[[dict[str, Any]], None]:
+    def alter(document: dict[str, Any]) -> None:
+        document["measurement"][timer][name] *= 2
+        document["measurement"][timer][name] += 10_000
+
+    return alter
+
+
 def suspect_but_timed(document: dict[str, Any]) -> None:
     document["violations"] = [{"code": "STALE_OUTPUT", "detail": ""}]
 
@@ -247,6 +255,8 @@ def suspect_but_timed(document: dict[str, Any]) -> None:
         (resealed(other_nonce), "its nonce is not the job's"),
         (resealed(other_log), "the digest of its log does not fit"),
         (resealed(other_job), "the digest of its job does not fit"),
+        (resealed(slower_by("wall", "call_ns")), "its timers disagree: .* the wall clock"),
+        (resealed(slower_by("profiler", "busy_ns")), "its timers disagree: .* the profiler"),
         (resealed(suspect_but_timed), "has a measurement though it did not pass"),
         (resealed(lambda document: document.update(status="splendid")), "none that the runner writes"),
         (resealed(lambda document: document.pop("parts")), "it lacks a field"),

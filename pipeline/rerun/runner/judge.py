@@ -27,7 +27,7 @@ from .handle import Ended, WorkerHandle, sweep
 from .job import Job, read_job
 from .processes import adopt_orphans, die_with_parent, hide_memory
 from .result import JUDGE_FAILED, seal, write_result
-from .statistics import summarize
+from .statistics import summarize, timers_disagree
 from .tensors import (
     DTYPES,
     Arguments,
@@ -44,10 +44,6 @@ from .tensors import (
 PROFILED_CALLS = 20
 BLOCK_SECONDS = 0.06
 BLOCK_ROUNDS = 5
-
-PROFILER_BAND = (1.15, 2_500)
-WALL_BAND = (1.25, 6_000)
-"""Another timer may find a call up to this factor, plus this many nanoseconds, slower than the events say."""
 
 CPU_CALLS = 24
 """Calls on a CPU, where nothing is timed: past any warm-up that a solution could count."""
@@ -525,12 +521,9 @@ class Judge:
             "flush_bytes": FLUSH_BYTES,
             "warmup_calls": WARMUP_CALLS,
         }
-        for name, value, (factor, slack) in (
-            ("profiler", profiler["busy_ns"], PROFILER_BAND),
-            ("wall clock", wall["call_ns"], WALL_BAND),
-        ):
-            if value > median * factor + slack:
-                raise Violation("TIMERS_DISAGREE", f"events say {median:.0f} ns and the {name} {value:.0f} ns a call")
+        disagreement = timers_disagree(median, profiler["busy_ns"], wall["call_ns"])
+        if disagreement is not None:
+            raise Violation("TIMERS_DISAGREE", disagreement)
 
     def _wall(self, worker: WorkerHandle, problem: Problem, median: float) -> dict[str, float]:
         """Time long blocks by the judge's own clock: with calls, and with flushes alone; the difference is a call."""
