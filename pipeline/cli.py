@@ -774,7 +774,7 @@ def run(
     """
     from importlib.util import find_spec
 
-    from pipeline.rerun.runner.batch import run_batch
+    from pipeline.rerun.runner.batch import CannotRun, run_batch
     from pipeline.rerun.runner.job import JobError
 
     if not allow_code:
@@ -790,7 +790,7 @@ def run(
             jobs, out, device=device, tensors=tensors,
             report=lambda event: click.echo(f"[{event.number}/{event.total}] {event.status} {event.title}", err=True),
         )  # fmt: skip
-    except JobError as error:
+    except (JobError, CannotRun) as error:
         raise UsageError(str(error)) from error
 
     def show(screen: Screen) -> None:

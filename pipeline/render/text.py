@@ -18,7 +18,8 @@ _EVIDENCE = {
     "verified": "Verified",
     "replicated": "Replicated",
 }
-_SOURCES = {"flashinfer-bench": "FlashInfer-Bench"}
+_TRACE_SETS = {"flashinfer-bench": "FlashInfer-Bench"}
+_RERUNS = frozenset({"kernelhouse-rerun"})
 _CASED = (
     *("BF16", "DSA", "FFN", "FP16", "FP32", "FP8", "GELU", "GEMM", "GEMV", "GQA", "INT4", "INT8", "KV", "LayerNorm"),
     *("MLA", "MLP", "MoE", "NVFP4", "QKV", "RMSNorm", "RoPE", "SiLU", "SwiGLU"),
@@ -137,12 +138,17 @@ def title(name: str) -> str:
 
 def source(name: str) -> str:
     """Return the name of a source of measurements as it calls itself."""
-    return _SOURCES.get(name, name)
+    return _TRACE_SETS.get(name, name)
 
 
 def project(source_name: str, role: str, author: str) -> str:
-    """Return whose implementation it is: the source's baselines, or an author."""
-    return f"{source(source_name)} baselines" if role == "baseline" else author
+    """Return whose implementation it is: the source's baselines, or an author.
+
+    A rerun has no baselines of its own: it repeats those of trace sets.
+    """
+    if role != "baseline":
+        return author
+    return f"{' and '.join(_TRACE_SETS.values()) if source_name in _RERUNS else source(source_name)} baselines"
 
 
 def evidence(level: str) -> str:

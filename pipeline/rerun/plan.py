@@ -87,20 +87,22 @@ def plan(
         if workload.manifest.digest != row["workload_digest"]:
             left_out[run] = "its definition has changed since it was read: its workload is no longer the same"
             continue
-        jobs.append(
-            build_job(
-                operation=operation,
-                workload=workload.manifest,
-                implementation=json.loads(row["implementation"]),
-                definition=definition,
-                solution=_solution(blobs, row["solution_sha256"]),
-                workload_record=record["workload"],
-                target=Target(json.loads(row["run"]), json.loads(row["environment"])),
-                tensor_files=_tensor_files(connection, record["workload"]),
-                device=device,
-                limits=limits,
-            )
+        if blobs.tombstone(row["solution_sha256"]) is not None:
+            left_out[run] = "a takedown removed sources of its solution"
+            continue
+        job = build_job(
+            operation=operation,
+            workload=workload.manifest,
+            implementation=json.loads(row["implementation"]),
+            definition=definition,
+            solution=_solution(blobs, row["solution_sha256"]),
+            workload_record=record["workload"],
+            target=Target(json.loads(row["run"]), json.loads(row["environment"])),
+            tensor_files=_tensor_files(connection, row["snapshot_id"], record["workload"]),
+            device=device,
+            limits=limits,
         )
+        jobs.append(job)
     return Plan(jobs, left_out)
 
 
@@ -175,31 +177,48 @@ def _solution(blobs: BlobStore, blob: str) -> dict[str, Any]:
     return solution
 
 
-def _tensor_files(connection: DuckDBPyConnection, workload: dict[str, Any]) -> dict[str, str]:
-    """Return the SHA-256 of the tensor files of a workload that some pull listed, by the path that it gives."""
+def _tensor_files(connection: DuckDBPyConnection, snapshot: str, workload: dict[str, Any]) -> dict[str, str]:
+    """Return the SHA-256 of the tensor files of a workload by the path that it gives; what no pull listed is missing.
+
+    The snapshot of the record comes first, then the newest of the same trace set, which may have come in pieces.
+    """
     found = {}
     for described in workload.get("inputs", {}).values():
         path = described.get("path")
         if path is None:
             continue
-        sql = "SELECT any_value(sha256) FROM source_files WHERE path = ? AND sha256 IS NOT NULL"
-        [[sha256]] = connection.execute(sql, [path.removeprefix("./")]).fetchall()
-        if sha256 is not None:
+        for (sha256,) in connection.execute(_LISTED, [path.removeprefix("./"), snapshot, snapshot]).fetchall():
             found[path] = sha256
     return found
 
+
+_LISTED = """
+SELECT sha256
+FROM source_files
+JOIN snapshots USING (snapshot_id)
+WHERE
+    path = ? AND sha256 IS NOT NULL
+    AND (source, repository) IS NOT DISTINCT FROM (
+        SELECT (source, repository) FROM snapshots WHERE snapshot_id = ?
+    )
+ORDER BY snapshot_id = ? DESC, sequence DESC
+LIMIT 1
+"""
 
 _RUNS = """
 SELECT
     run.run_digest, run.status, run.latency_ns, run.workload_digest, run.manifest AS run,
     environment.manifest AS environment, implementation.manifest AS implementation, solution_sha256,
-    operation.blob_sha256 AS definition_blob, seen.blob_sha256, seen.byte_offset, seen.size_bytes
+    operation.blob_sha256 AS definition_blob, seen.blob_sha256, seen.byte_offset, seen.size_bytes,
+    seen.snapshot_id
 FROM runs AS run
 JOIN operations AS operation USING (operation_digest)
 JOIN implementations AS implementation USING (implementation_digest)
 JOIN environments AS environment USING (environment_digest)
 JOIN (
-    SELECT run_digest, arg_min(struct_pack(blob_sha256, byte_offset, size_bytes), observation_sha256) AS seen
+    SELECT
+        run_digest,
+        arg_min(struct_pack(blob_sha256, byte_offset, size_bytes, snapshot_id), observation_sha256) AS seen
     FROM observations
     GROUP BY run_digest
 ) AS observed USING (run_digest)

@@ -61,7 +61,7 @@ from pipeline.rerun.protocol import COMPARATOR, RERUN_PROTOCOL
 from pipeline.rerun.runner import SAMPLES
 from pipeline.rerun.runner.job import Job
 from pipeline.rerun.runner.result import ResultError, canonical, parse_result
-from pipeline.rerun.runner.statistics import summarize
+from pipeline.rerun.runner.statistics import summarize, timers_disagree
 from pipeline.rerun.verdict import Timed, judge
 from pipeline.sources.listing import Blobs, Kind, ListedFile, Listing, Progress, Pull
 from pipeline.upstream import documents as upstream
@@ -87,7 +87,7 @@ class RerunSource:
         """
         if not self.root.is_dir():
             raise SourceError(f"no folder {self.root}: give the folder that rerun run wrote to")
-        paths = sorted(path for path in self.root.glob("*.json") if not path.name.startswith("."))
+        paths = result_files(self.root)
         if not paths:
             raise SourceError(f"{self.root} holds no result: give the folder that rerun run wrote to")
         for path in paths:
@@ -109,7 +109,12 @@ def read_results(folder: Path) -> list[tuple[Job, dict[str, Any]]]:
     Raises:
         CheckFailure: a file was altered, or is no result.
     """
-    return [_read_whole(path) for path in sorted(folder.glob("*.json"))]
+    return [_read_whole(path) for path in result_files(folder)]
+
+
+def result_files(folder: Path) -> list[Path]:
+    """Return the result files of a folder, in order; a hidden one is what a killed process left half written."""
+    return sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
 
 
 def _read_whole(path: Path) -> tuple[Job, dict[str, Any]]:
@@ -189,7 +194,15 @@ def read_result(job: Job, result: dict[str, Any]) -> ReadRun:
     """
     try:
         return _read(job, result)
-    except (ValidationError, ManifestError, KeyError, TypeError, ValueError) as error:
+    except (
+        ValidationError,
+        ManifestError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+    ) as error:
         what = explain(error) if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
         raise HeldBackError(Reason.SCHEMA_VIOLATION, f"no canonical document can hold it: {what}") from error
 
@@ -244,6 +257,11 @@ def _workload(job: Job) -> NormalizedWorkload:
     workload = operation.normalize(upstream.Workload.model_validate(document["workload_record"]))
     if workload.manifest.digest != document["workload"]["digest"]:
         raise HeldBackError(Reason.SCHEMA_VIOLATION, "its workload record is not the workload that the job names")
+    if (
+        operation.bind({name.lower(): int(value) for name, value in document["workload_record"]["axes"].items()})
+        != (document["axes"])
+    ):
+        raise HeldBackError(Reason.SCHEMA_VIOLATION, "its axes are not those of its workload: it was altered")
     if document["protocol"]["digest"] != RERUN_PROTOCOL.digest:
         raise HeldBackError(Reason.SCHEMA_VIOLATION, "its protocol is of another version; run the job again")
     return workload
@@ -259,6 +277,8 @@ def _certified(manifest: dict[str, str], kind: str) -> Any:
 def _environment(result: dict[str, Any]) -> ExecutionEnvironment:
     """Return what stays the same about the host; clocks and the like are evidence of the run alone."""
     facts = result["environment"]
+    if not facts:
+        raise HeldBackError(Reason.SCHEMA_VIOLATION, "its judge failed and it names no machine; run the job again")
     libraries = {name: facts[name] for name in ("triton", "python") if facts.get(name)}
     return ExecutionEnvironment(
         metadata=Metadata(name=words.document_name("rerun", facts["product"], facts["torch"])),
@@ -291,9 +311,13 @@ def _check_measurement(result: dict[str, Any]) -> dict[str, Any] | None:
     samples = measurement["samples_ns"]
     if len(samples) != SAMPLES or any(type(sample) is not int or sample <= 0 for sample in samples):
         raise HeldBackError(Reason.SCHEMA_VIOLATION, f"it must have {SAMPLES} samples, whole numbers of nanoseconds")
-    statistics = summarize(samples)
+    statistics: dict[str, Any] = summarize(samples)
     if statistics != measurement["statistics"]:
         raise HeldBackError(Reason.SCHEMA_VIOLATION, "its statistics do not follow from its samples: it was altered")
+    busy, call = measurement["profiler"]["busy_ns"], measurement["wall"]["call_ns"]
+    disagreement = timers_disagree(statistics["median"], busy, call)
+    if disagreement is not None:
+        raise HeldBackError(Reason.SCHEMA_VIOLATION, f"it has a measurement though its timers disagree: {disagreement}")
     return statistics
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,25 @@ def make_job(
         limits=limits,
         **given,
     )
+
+
+def altered(document: Any) -> Iterator[tuple[str, Any]]:
+    """Yield a document with each of its values in turn put to each of a few others, and where that was."""
+    for path in _paths(document):
+        for value in (None, [], "\ud800", -1):
+            copy = json.loads(json.dumps(document))
+            inner = copy
+            for step in path[:-1]:
+                inner = inner[step]
+            inner[path[-1]] = value
+            yield f"{path} = {value!r}", copy
+
+
+def _paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    for name, each in inner:
+        yield (*above, name)
+        yield from _paths(each, (*above, name))
 
 
 def cheat(name: str, **given: Any) -> Job:

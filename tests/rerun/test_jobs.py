@@ -12,7 +12,7 @@ from pipeline.manifests import sha256_of
 from pipeline.rerun.protocol import RERUN_PROTOCOL
 from pipeline.rerun.runner import PROTOCOL, PROTOCOL_VERSION
 from pipeline.rerun.runner.job import JobError, parse_job
-from tests.rerun.making import make_job
+from tests.rerun.making import altered, make_job
 
 SOURCE = {"main.py": "def run(x, y):\n    return x + 2 * y\n"}
 
@@ -94,6 +94,16 @@ def test_an_altered_job_is_refused(alter: Callable[[dict[str, Any]], None], said
     alter(document)
     with pytest.raises(JobError, match=said):
         parse_job(json.dumps(document))
+
+
+def test_whatever_a_field_is_put_to_a_job_is_sound_or_refused() -> None:
+    outcomes = set()
+    for _, document in altered(json.loads(make_job(SOURCE).text)):
+        try:
+            outcomes.add(type(parse_job(json.dumps(document)).title))
+        except JobError:
+            outcomes.add(JobError)
+    assert outcomes == {str, JobError}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "nonsense", "[" * 100_000])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,7 @@ from duckdb import DuckDBPyConnection
 
 from pipeline.errors import UsageError
 from pipeline.ingest import IngestRequest, ingest
+from pipeline.manifests import sha256_of
 from pipeline.rerun.plan import Selection, plan, write_jobs
 from pipeline.rerun.runner.job import read_job
 from pipeline.store.database import connect
@@ -104,3 +106,50 @@ def test_runs_that_did_not_pass_have_no_job_and_the_reason_is_told(tmp_path: Pat
         planned = plan(connection, directory, Selection(operation="scaled_add_fp32"))
     assert planned.jobs == []
     assert list(planned.left_out.values()) == ["its status is runtime_error: there is no latency to compare with"]
+
+
+def test_a_run_whose_sources_were_taken_down_has_no_job_and_the_reason_is_told(tmp_path: Path) -> None:
+    directory = DataDirectory(tmp_path / "data")
+    ingest(directory, IngestRequest())
+    chosen = Selection(solution="triton_softmax_n8192")
+    with closing(connect(directory.database)) as connection:
+        [job] = plan(connection, directory, chosen).jobs
+    run, [source] = job.document["target"]["digest"], job.document["sources"].values()
+    (directory.root / "corrections.toml").write_text(
+        f"""[[correction]]
+run = "{run}"
+action = "takedown"
+removes = ["{source}"]
+reason = "the author asked for it"
+author = "reviewer"
+date = 2026-12-01
+"""
+    )
+    ingest(directory, IngestRequest())
+    with closing(connect(directory.database)) as connection:
+        planned = plan(connection, directory, chosen)
+    assert (planned.jobs, planned.left_out) == ([], {run: "a takedown removed sources of its solution"})
+
+
+def test_a_tensor_file_is_that_of_the_records_own_trace_set(tmp_path: Path) -> None:
+    directory = DataDirectory(tmp_path / "data")
+    blob = "blob/workloads/x.safetensors"
+    for repository, content in (("https://example.org/one", b"one"), ("https://example.org/two", b"two")):
+        folder = tmp_path / repository[-3:]
+        shutil.copytree(Path(__file__).parent / "data" / "verdicts" / "trace-set", folder)
+        (folder / blob).parent.mkdir(parents=True)
+        (folder / blob).write_bytes(content)
+        file = next(folder.glob("traces/*/*/*.jsonl"))
+        record = json.loads(file.read_text().splitlines()[0])
+        record["workload"]["inputs"] = {"x": {"type": "safetensors", "path": f"./{blob}"}}
+        record["evaluation"]["log"] = repository
+        file.write_text(json.dumps(record) + "\n")
+        ingest(directory, IngestRequest(source=str(folder), repository=repository))
+    with closing(connect(directory.database)) as connection:
+        jobs = plan(connection, directory, Selection(operation="scaled_add_fp32")).jobs
+        rows = connection.execute(
+            "SELECT run_digest, repository FROM observations JOIN snapshots USING (snapshot_id)"
+        ).fetchall()
+    expected = {run: {f"./{blob}": sha256_of(repository[-3:].encode())} for run, repository in rows}
+    assert {job.document["target"]["digest"]: job.document["tensor_files"] for job in jobs} == expected
+    assert len(jobs) == 2

@@ -11,19 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from duckdb import DuckDBPyConnection
 
+from pipeline.cli import main
 from pipeline.errors import CheckFailure, SourceError
 from pipeline.ingest import IngestRequest, ingest
 from pipeline.ingest.reruns import import_reruns
 from pipeline.manifests import sha256_of
 from pipeline.query.dossier import run_dossier
 from pipeline.query.verify import verify
-from pipeline.rerun.results import read_results
-from pipeline.rerun.runner.result import canonical
+from pipeline.rerun.results import read_result, read_results, result_files
+from pipeline.rerun.runner.result import ResultError, canonical, parse_result, seal
 from pipeline.rerun.traces import trace_line, write_traces
 from pipeline.store.database import connect
 from pipeline.store.layout import DataDirectory
+from pipeline.upstream.held import HeldBackError
+from tests.rerun.making import altered
 
 DATA = Path(__file__).parent / "data"
 H200 = DATA / "h200"
@@ -228,6 +232,14 @@ def other_job(document: dict[str, Any]) -> None:
     document["job"] = document["job"].replace('"seed":0', '"seed":1')
 
 
+def slower_by(timer: str, name: str) -> Callable[[dict[str, Any]], None]:
+    def alter(document: dict[str, Any]) -> None:
+        document["measurement"][timer][name] *= 2
+        document["measurement"][timer][name] += 10_000
+
+    return alter
+
+
 def suspect_but_timed(document: dict[str, Any]) -> None:
     document["violations"] = [{"code": "STALE_OUTPUT", "detail": ""}]
 
@@ -243,6 +255,8 @@ def suspect_but_timed(document: dict[str, Any]) -> None:
         (resealed(other_nonce), "its nonce is not the job's"),
         (resealed(other_log), "the digest of its log does not fit"),
         (resealed(other_job), "the digest of its job does not fit"),
+        (resealed(slower_by("wall", "call_ns")), "its timers disagree: .* the wall clock"),
+        (resealed(slower_by("profiler", "busy_ns")), "its timers disagree: .* the profiler"),
         (resealed(suspect_but_timed), "has a measurement though it did not pass"),
         (resealed(lambda document: document.update(status="splendid")), "none that the runner writes"),
         (resealed(lambda document: document.pop("parts")), "it lacks a field"),
@@ -261,6 +275,134 @@ def test_a_tampered_file_is_refused_and_nothing_is_taken(
     with pytest.raises(CheckFailure, match=said):
         import_reruns(h200, folder, quiet)
     assert len(list(h200.snapshots.iterdir())) == 5
+
+
+@pytest.mark.parametrize("folder", [VERDICTS / "results", H200 / "repeat1"], ids=["verdicts", "h200"])
+def test_whatever_a_field_is_put_to_a_result_is_read_or_refused_in_one_sentence(folder: Path) -> None:
+    path = result_files(folder)[0]
+    refused = 0
+    for _, document in altered(json.loads(path.read_text())):
+        resealed(lambda _: None)(document)
+        try:
+            read_result(*parse_result(json.dumps(document)))
+        except (ResultError, HeldBackError):
+            refused += 1
+    assert refused > 100
+
+
+def rejobbed(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    """A change of the job by somebody who makes every digest again, as the runner of an edited job would."""
+
+    @wraps(change)
+    def alter(document: dict[str, Any]) -> None:
+        job = json.loads(document["job"])
+        change(job)
+        document["job"] = json.dumps(job)
+        document["parts"]["job"] = sha256_of(document["job"].encode())
+
+    return resealed(alter)
+
+
+def easier_reference(job: dict[str, Any]) -> None:
+    job["definition"]["reference"] = job["definition"]["reference"].replace("return", "return 0 *")
+
+
+def easier_tolerance(job: dict[str, Any]) -> None:
+    job["workload_record"]["tolerance"] = {"required_matched_ratio": 0.0}
+
+
+def other_axes(job: dict[str, Any]) -> None:
+    job["axes"] = dict.fromkeys(job["axes"], 1)
+
+
+def other_entry(job: dict[str, Any]) -> None:
+    job["solution"]["spec"]["entry_point"] += "_fast"
+
+
+def other_helper(job: dict[str, Any]) -> None:
+    job["solution"]["sources"].append({"path": "helper.py", "content": "fast = True"})
+    job["sources"]["helper.py"] = sha256_of(b"fast = True")
+
+
+def other_tensor_file(job: dict[str, Any]) -> None:
+    job["tensor_files"] = {"./blob/x.safetensors": "sha256:" + "0" * 64}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (easier_reference, "carries a definition that is not the one"),
+        (easier_tolerance, "carries a workload that is not the one"),
+        (other_axes, "its axes are not those of its workload"),
+        (other_entry, "carries a solution that is not the one"),
+        (other_helper, "carries a solution that is not the one"),
+        (other_tensor_file, "carries a tensor file that is not the one"),
+    ],
+)
+def test_the_result_of_an_edited_job_is_refused(
+    change: Callable[[dict[str, Any]], None], said: str, fixtures: DataDirectory, tmp_path: Path
+) -> None:
+    document = json.loads(result_files(VERDICTS / "results")[0].read_text())
+    rejobbed(change)(document)
+    (tmp_path / "result.json").write_text(json.dumps(document))
+    with pytest.raises(CheckFailure, match=said):
+        import_reruns(fixtures, tmp_path, quiet)
+
+
+def test_what_a_killed_runner_left_half_written_is_passed_over(fixtures: DataDirectory, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(VERDICTS / "results", folder)
+    (folder / ".tmp-0.json").write_text('{"format"')
+    report, verdicts = import_reruns(fixtures, folder, quiet)
+    assert (report.new_snapshot, len(verdicts)) == (False, 6)
+
+
+def of_another_verifier(folder: Path, target: Path, **identity: str) -> None:
+    """Write the results of a folder as another verifier would have sealed them: other host, other GPU, a day later."""
+    target.mkdir()
+    for job, result in read_results(folder):
+        findings = {name: value for name, value in result.items() if name not in SEALED}
+        findings["identity"] = result["identity"] | {name: sha256_of(text.encode()) for name, text in identity.items()}
+        findings["observed_at"] = "2026-12-01T12:00:00.000Z"
+        (target / f"{job.short}.json").write_text(json.dumps(seal(job, findings)))
+
+
+SEALED = ("format", "job", "nonce", "parts", "digest")
+
+
+@pytest.mark.parametrize(
+    ("identity", "level"),
+    [
+        ({"host": "another host", "gpu": "another GPU"}, "Replicated"),
+        ({"host": "another host"}, "Verified"),
+        ({"gpu": "another GPU"}, "Verified"),
+    ],
+    ids=["other-verifier", "same-gpu", "same-host"],
+)
+def test_two_verifiers_who_agree_make_a_run_replicated(identity: dict[str, str], level: str, tmp_path: Path) -> None:
+    of_another_verifier(H200 / "reruns", tmp_path / "other", **identity)
+    data = imported(tmp_path / "data", "sample", H200 / "reruns", tmp_path / "other")
+    with closing(connect(data.database)) as connection:
+        rows = connection.execute(
+            "SELECT target_run_digest, list(run_digest) FROM reruns WHERE passed GROUP BY ALL ORDER BY ALL"
+        ).fetchall()
+        assert [check for check in verify(connection, data, quiet) if not check.ok] == []
+    assert [len(reruns) for _, reruns in rows] == [2, 2, 2]
+    for target, reruns in rows:
+        for run in (target, *reruns):
+            shown = CliRunner().invoke(main, ["show", run, "--data", str(data.root)])
+            assert f"  {level} · " in shown.output
+            assert shown.output.count("  Rerun sha256:") == (2 if run == target else 0)
+            assert shown.output.count("  Controlled rerun of ") == (0 if run == target else 1)
+    failed = CliRunner().invoke(main, ["show", "mm_fp4_nvfp4_cudnn_n4096_k4096", "--data", str(data.root)])
+    assert "Reported" in failed.output
+
+
+def test_a_baseline_that_was_rerun_is_still_that_of_its_trace_set(h200: DataDirectory) -> None:
+    for name in ("softmax_bf16_n8192", "rmsnorm_bf16_h4096"):
+        shown = CliRunner().invoke(main, ["show", name, "--data", str(h200.root)])
+        assert "FlashInfer-Bench baselines" in shown.output
+        assert "rerun baselines" not in shown.output
 
 
 def test_results_of_an_unknown_trace_set_are_refused(tmp_path: Path) -> None:

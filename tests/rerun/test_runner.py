@@ -6,20 +6,38 @@ import dataclasses
 import json
 import os
 import shutil
+import signal
+import struct
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline.rerun.runner.batch import run_batch
+from pipeline.ingest import IngestRequest, ingest
+from pipeline.ingest.reruns import import_reruns
+from pipeline.manifests import sha256_of
+from pipeline.rerun.plan import Selection, plan
+from pipeline.rerun.results import read_result
+from pipeline.rerun.runner.batch import CannotRun, _failure, _host_facts, run_batch
+from pipeline.rerun.runner.host import default_device
 from pipeline.rerun.runner.job import Job, JobError
-from tests.rerun.making import CHEATS, QUICK, cheat, make_job
+from pipeline.rerun.runner.result import parse_result, write_result
+from pipeline.store.database import connect
+from pipeline.store.layout import DataDirectory
+from tests.rerun.making import CHEATS, DEFINITION, QUICK, cheat, make_job
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
+no_gpu = pytest.mark.skipif(default_device() == "cuda", reason="here is a GPU")
 
+from pipeline.rerun.runner.judge import Judge  # noqa: E402 - needs torch
+from pipeline.rerun.runner.tensors import CannotMake, TensorSpec, bind_arguments, load_tensor  # noqa: E402 - needs torch
+
+VERDICTS = Path(__file__).parent / "data" / "verdicts"
 RUNNER = Path(__file__).parents[2] / "pipeline" / "rerun" / "runner"
 
 GPU_ONLY = {"side_stream", "persisting_l2"}
@@ -47,10 +65,10 @@ CAUGHT = {
 """The reason for which each cheat is caught on a CPU."""
 
 
-def judged(job: Job, folder: Path) -> dict[str, Any]:
+def judged(job: Job, folder: Path, tensors: Path | None = None) -> dict[str, Any]:
     (folder / "jobs").mkdir()
     (folder / "jobs" / "job.json").write_text(job.text)
-    run_batch([folder / "jobs"], folder / "results", device="cpu", tensors=None, report=lambda event: None)
+    run_batch([folder / "jobs"], folder / "results", device="cpu", tensors=tensors, report=lambda event: None)
     [result] = (folder / "results").glob("*.json")
     document: dict[str, Any] = json.loads(result.read_text())
     return document
@@ -118,6 +136,34 @@ def test_extensions_in_cpp(source: str, outcome: tuple[str, list[str]], tmp_path
 
 HONEST = "def run(x, y):\n    return x + 2 * y\n"
 
+PRINTS = "import sys\n\n\ndef run(x, y):\n    sys.stdout.write('x' * 2**27)\n    return x + 2 * y\n"
+
+FORKS = """import os, signal
+
+def run(x, y):
+    if os.fork() == 0:
+        signal.pause()
+    return x + 2 * y
+"""
+
+FORGES = """import socket, sys
+
+def run(x, y):
+    socket.socket(fileno=int(sys.argv[1])).sendall(b'{"ok": true}\\n')
+    return x + 2 * y
+"""
+
+KILLS = """import contextlib, os
+
+def run(x, y):
+    with contextlib.suppress(PermissionError):
+        os.kill(os.getppid(), 9)
+    return x + 2 * y
+"""
+
+REPLACES_LOG = "import os\n\nos.remove('log')\nos.mkfifo('log')\n\n\n"
+"""A judge that opened it by name would wait for ever, or read what the solution may not."""
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -126,6 +172,11 @@ HONEST = "def run(x, y):\n    return x + 2 * y\n"
         ({"main.py": "import nothing_like_this\n" + HONEST}, {}, ("incomplete_evidence", ["MISSING_DEPENDENCY"])),
         ({"main.py": "def other():\n    pass\n"}, {}, ("incomplete_evidence", ["MISSING_ENTRY_POINT"])),
         ({"main.py": ""}, {}, ("incomplete_evidence", ["MISSING_SOURCE"])),
+        (
+            {"main.py": "def run(x, y):\n    import nothing_like_this\n"},
+            {},
+            ("incomplete_evidence", ["MISSING_DEPENDENCY"]),
+        ),
         ({"main.py": "def run(\n"}, {}, ("compile_error", ["COMPILE_ERROR"])),
         ({"main.py": "def run(x, y):\n    raise ValueError('no')\n"}, {}, ("runtime_error", ["RUNTIME_ERROR"])),
         ({"main.py": "import os\n\n\ndef run(x, y):\n    os._exit(3)\n"}, {}, ("runtime_error", ["RUNTIME_ERROR"])),
@@ -136,6 +187,22 @@ HONEST = "def run(x, y):\n    return x + 2 * y\n"
             {},
             ("incorrect_numerical", ["HIDDEN_SHAPE_MISMATCH"]),
         ),
+        (
+            {"main.py": "def run(x, y):\n    assert len(x) == 4096\n    return x + 2 * y\n"},
+            {},
+            ("runtime_error", ["RUNTIME_ERROR"]),
+        ),
+        (
+            {"main.py": "def run(x, y):\n    return (x + 2 * y).new_zeros(4096)[:len(x)] + x + 2 * y\n"},
+            {"axes": {"N": 1}},
+            ("passed", []),
+        ),
+        ({"main.py": "def run(x, y):\n    x + 2 * y\n"}, {}, ("incorrect_numerical", ["OUTPUT_NOT_WRITTEN"])),
+        ({"main.py": PRINTS}, {}, ("resource_exceeded", ["OUTPUT_LIMIT"])),
+        ({"main.py": FORKS}, {}, ("policy_violation", ["PROCESS_LEFT_BEHIND"])),
+        ({"main.py": FORGES}, {}, ("incomplete_evidence", ["JUDGE_FAILED"])),
+        ({"main.py": KILLS}, {}, ("policy_violation", ["SIGNAL_SENT"])),
+        ({"main.py": REPLACES_LOG + HONEST}, {}, ("passed", [])),
         ({"main.py": HONEST}, {"device": "NVIDIA B200"}, ("incomplete_evidence", ["DEVICE_NOT_PRESENT"])),
         (
             {"main.py": "def run(x, y, out):\n    out.copy_(x + 2 * y)\n"},
@@ -145,8 +212,9 @@ HONEST = "def run(x, y):\n    return x + 2 * y\n"
         ({"main.py": "from helper import run\n", "helper.py": HONEST}, {}, ("passed", [])),
     ],
     ids=[
-        "dependency", "entry", "source", "syntax", "raises", "exits", "shape", "dtype", "hidden", "device",
-        "destination", "two-files",
+        "dependency", "entry", "source", "late-dependency", "syntax", "raises", "exits", "shape", "dtype", "hidden",
+        "hidden-raises", "one-element", "nothing", "prints", "forks", "forges", "kills", "log", "device", "destination",
+        "two-files",
     ],
 )  # fmt: skip
 def test_outcome(
@@ -177,6 +245,204 @@ def test_a_batch_with_a_refused_job_runs_nothing(tmp_path: Path) -> None:
     with pytest.raises(JobError, match="no job of format"):
         run_batch([tmp_path], tmp_path / "out", device="cpu", tensors=None, report=lambda event: None)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("prepare", "device", "said"),
+    [
+        (lambda folder: (folder / "a.json").unlink(), "cpu", "holds no job"),
+        (lambda folder: (folder / "out").write_text("in the way"), "cpu", "out cannot be made .* name another folder"),
+        pytest.param(lambda folder: None, "cuda", "torch finds no GPU", marks=no_gpu),
+    ],
+    ids=["no-job", "file-in-the-way", "no-gpu"],
+)
+def test_a_batch_that_cannot_begin_says_so_and_leaves_no_result(
+    prepare: Callable[[Path], object], device: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_text(cheat("honest").text)
+    prepare(tmp_path)
+    with pytest.raises(CannotRun, match=said):
+        run_batch([tmp_path], tmp_path / "out", device=device, tensors=None, report=lambda event: None)
+    assert not (tmp_path / "out").is_dir()
+
+
+def test_a_result_that_cannot_be_written_ends_the_batch_in_one_sentence(tmp_path: Path) -> None:
+    job = make_job({"main.py": "import nothing_like_this\n"})
+    (tmp_path / "a.json").write_text(job.text)
+    (tmp_path / "out" / f"{job.short}.json").mkdir(parents=True)
+    with pytest.raises(CannotRun, match=r"cannot be written .*: make room and run the same again"):
+        run_batch([tmp_path / "a.json"], tmp_path / "out", device="cpu", tensors=None, report=lambda event: None)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [f"{job.short}.json"]
+
+
+def test_a_job_whose_judge_failed_can_be_imported_and_is_run_again(tmp_path: Path) -> None:
+    job = make_job({"main.py": "import nothing_like_this\n"})
+    (tmp_path / "a.json").write_text(job.text)
+    failed = _failure(job, "cpu", _host_facts("cpu"), "the judge ended with status -9", "")
+    read = read_result(*parse_result(json.dumps(failed)))
+    assert read.rerun is not None
+    assert read.rerun.reasons == ("JUDGE_FAILED",)
+    out = tmp_path / "out"
+    out.mkdir()
+    write_result(out / f"{job.short}.json", failed)
+    [event] = run_batch([tmp_path / "a.json"], out, device="cpu", tensors=None, report=lambda event: None)
+    assert (event.resumed, event.detail.partition(":")[0]) == (False, "MISSING_DEPENDENCY")
+
+
+def test_an_interrupted_batch_says_so_leaves_nothing_behind_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    for place, source in (("a", "import nothing_like_this\n"), ("b", "while True:\n    pass\n")):
+        (tmp_path / "jobs" / f"{place}.json").write_text(make_job({"main.py": source}, name=place).text)
+    (tmp_path / "tmp").mkdir()
+    command = [sys.executable, "-m", "pipeline.rerun.runner", str(tmp_path / "jobs"), "--out", str(tmp_path / "out")]
+    with subprocess.Popen(
+        [*command, "--allow-code", "--device", "cpu"], stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")}, cwd=RUNNER.parents[2],
+    ) as batch:  # fmt: skip
+        assert batch.stderr is not None
+        assert "MISSING_DEPENDENCY" in batch.stderr.readline()
+        batch.send_signal(signal.SIGINT)
+        assert batch.stderr.read() == "runner: interrupted; the same command goes on from here\n"
+    assert batch.returncode == 130
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert len(list((tmp_path / "out").iterdir())) == 1
+
+
+# Hidden shapes
+
+TWO_AXES = DEFINITION["axes"] | {"M": {"type": "var"}}
+
+
+@pytest.mark.parametrize(
+    ("definition", "axes", "inputs", "free"),
+    [
+        ({}, {"N": 4096}, {}, {"n"}),
+        ({}, {"N": 1}, {}, {"n"}),
+        ({"axes": TWO_AXES}, {"N": 8, "M": 3}, {}, {"n", "m"}),
+        ({"axes": {"N": {"type": "const", "value": 4096}}}, {}, {}, set()),
+        ({"axes": TWO_AXES | {"M": {"type": "expr", "expression": "N * 2"}}}, {"N": 8}, {}, set()),
+        ({"constraints": ["N % 8 == 0"]}, {"N": 8}, {}, set()),
+        ({"inputs": DEFINITION["inputs"] | {"y": {"shape": ["N"], "dtype": "int32"}}}, {"N": 8}, {}, set()),
+        ({"inputs": DEFINITION["inputs"] | {"s": {"shape": None, "dtype": "float32"}}}, {"N": 8},
+         {"s": {"type": "scalar", "value": 2}}, set()),
+        ({}, {"N": 8}, {"x": {"type": "safetensors", "path": "x"}}, set()),
+    ],
+    ids=["random", "one", "two-axes", "no-free-axis", "derived", "constrained", "integers", "scalar", "tensor-file"],
+)  # fmt: skip
+def test_other_shapes_are_tried_where_every_input_has_a_recipe(
+    definition: dict[str, Any], axes: dict[str, int], inputs: dict[str, Any], free: set[str], tmp_path: Path
+) -> None:
+    job = make_job({"main.py": HONEST}, definition=DEFINITION | definition, axes=axes, inputs=inputs)
+    judge = Judge(job, device="cpu", tensors=None, scratch=tmp_path)
+    problem = judge._hidden_problem()
+    assert (problem is not None) == bool(free)
+    assert len(judge.found.hidden_shapes) == bool(free)
+    for shape in judge.found.hidden_shapes:
+        assert set(shape) == free
+        assert all(0 < value != job.document["axes"][name] for name, value in shape.items())
+        assert problem is not None
+        assert problem.arguments.outputs[0].shape == (shape["n"],)
+
+
+# Tensor files
+
+
+def safetensors(path: Path, **tensors: torch.Tensor) -> str:
+    """Write a safetensors file and return its digest."""
+    header, data = {}, b""
+    for name, tensor in tensors.items():
+        raw = bytes(tensor.reshape(-1).view(torch.uint8).tolist())
+        dtype = {torch.float32: "F32", torch.float64: "F64"}[tensor.dtype]
+        header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return sha256_of(path.read_bytes())
+
+
+BLOB = "./blob/workloads/x.safetensors"
+FROM_FILE = {"x": {"type": "safetensors", "path": BLOB, "tensor_key": "k"}, "y": {"type": "random"}}
+
+
+@pytest.mark.parametrize(
+    ("alter", "cause", "said"),
+    [
+        (lambda file: None, None, ""),
+        (lambda file: file.unlink(), "MISSING_TENSOR_FILE", "is not in the folder of --tensors"),
+        (lambda file: file.write_bytes(file.read_bytes()[:-1] + b"!"), "TENSOR_FILE_MISMATCH", "and the job names"),
+    ],
+    ids=["there", "gone", "another"],
+)
+def test_inputs_come_from_the_tensor_file_that_the_plan_found(
+    alter: Callable[[Path], object], cause: str | None, said: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "set"
+    shutil.copytree(VERDICTS / "trace-set", folder)
+    digest = safetensors(folder / BLOB, k=torch.arange(4096, dtype=torch.float32))
+    file = next(folder.glob("traces/*/*/*.jsonl"))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    record = next(line for line in lines if line["solution"] == "reported_fast")
+    record["workload"] |= {"inputs": FROM_FILE, "axes": {"N": 4096}}
+    file.write_text(json.dumps(record) + "\n")
+    data = DataDirectory(tmp_path / "data")
+    ingest(data, IngestRequest(source=str(folder)))
+    with closing(connect(data.database)) as connection:
+        [job] = plan(connection, data, Selection(solution="reported_fast")).jobs
+    assert job.document["tensor_files"] == {BLOB: digest}
+    alter(folder / BLOB)
+    result = judged(job, tmp_path, tensors=folder)
+    [verdict] = import_reruns(data, tmp_path / "results", lambda *_: None)[1]
+    if cause is None:
+        assert result["status"] == "passed", result["cause"]
+        assert (result["inputs"]["sets"], result["hidden_shapes"]) == (4, [])
+        assert verdict["verdict"] == "CORRECT_OTHER_HARDWARE"
+    else:
+        assert (result["status"], result["cause"]["code"]) == ("incomplete_evidence", cause)
+        assert said in result["cause"]["detail"]
+        assert (verdict["verdict"], verdict["reasons"]) == ("FAILED", [cause])
+
+
+def test_a_tensor_is_what_its_file_says(tmp_path: Path) -> None:
+    spec = TensorSpec("x", "float32", (2, 3))
+    values = torch.arange(6, dtype=torch.float64).reshape(2, 3)
+    digest = safetensors(tmp_path / "kept", other=torch.zeros(5), k=values, nothing=torch.zeros(0, 3))
+    (tmp_path / BLOB).parent.mkdir(parents=True)
+    (tmp_path / BLOB).symlink_to(tmp_path / "kept")
+    assert torch.equal(load_tensor(spec, tmp_path, FROM_FILE["x"], digest), values.float())
+    nothing = load_tensor(TensorSpec("x", "float32", (0, 3)), tmp_path, {"path": BLOB, "tensor_key": "nothing"}, digest)
+    assert nothing.shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("described", "digest", "cause", "said"),
+    [
+        ({}, None, "MISSING_TENSOR_FILE", "was in no pull"),
+        ({"path": "../x"}, "right", "MISSING_TENSOR_FILE", "no path inside a trace set"),
+        ({"path": "/etc/passwd"}, "right", "MISSING_TENSOR_FILE", "no path inside a trace set"),
+        ({"path": "blob"}, "right", "MISSING_TENSOR_FILE", "is not in the folder"),
+        ({"tensor_key": "z"}, "right", "TENSOR_FILE_MISMATCH", "holds no tensor for x"),
+        ({"tensor_key": "long"}, "right", "TENSOR_FILE_MISMATCH", r"x is \(5,\) in .* and \(4,\) in the workload"),
+        ({}, "sha256:0", "TENSOR_FILE_MISMATCH", "and the job names sha256:0"),
+    ],
+)
+def test_a_tensor_file_that_does_not_fit_is_a_cause(
+    described: dict[str, Any], digest: str | None, cause: str, said: str, tmp_path: Path
+) -> None:
+    right = safetensors(tmp_path / BLOB, k=torch.ones(4), long=torch.ones(5))
+    with pytest.raises(CannotMake, match=said) as caught:
+        load_tensor(
+            TensorSpec("x", "float32", (4,)),
+            tmp_path,
+            FROM_FILE["x"] | described,
+            right if digest == "right" else digest,
+        )
+    assert caught.value.cause == cause
+
+
+def test_an_input_of_an_unknown_kind_is_not_made_up() -> None:
+    with pytest.raises(CannotMake, match="x is 'custom', which this runner cannot make"):
+        bind_arguments(DEFINITION, {"inputs": {"x": {"type": "custom"}}}, {"n": 4})
 
 
 @pytest.mark.slow

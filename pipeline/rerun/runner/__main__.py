@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from .batch import Event, run_batch
+from .batch import CannotRun, Event, run_batch
 from .job import JobError
 
 
@@ -30,9 +30,12 @@ def main() -> int:
         device = default_device()
     try:
         run_batch(options.jobs, options.out, device=device, tensors=options.tensors, report=_print)
-    except JobError as error:
+    except (JobError, CannotRun) as error:
         print(f"runner: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("runner: interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
     return 0
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .channel import Channel, ChannelClosed, Malformed, TimedOut
-from .processes import descendants, end_descendants, resident_bytes
+from .processes import descendants, end_descendants, group_members, resident_bytes
 
 LAUNCH = (
     "import sys, importlib; sys.path.insert(0, sys.argv.pop(1)); "
@@ -55,24 +55,24 @@ class WorkerHandle:
         self.role = role
         self.descriptors = descriptors
         self._memory_bytes = memory_bytes
-        self._log = scratch / "log"
         ours, theirs = socket.socketpair()
         self._violations, violations = os.pipe()
         os.set_blocking(self._violations, False)
         given = config | {
             "scratch": str(scratch), "input_descriptor": descriptors[0], "output_descriptor": descriptors[1]
         }  # fmt: skip
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(  # noqa: S603
-                [*launcher("launch"), str(theirs.fileno()), str(violations), json.dumps(given)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=(theirs.fileno(), violations, *descriptors),
-                start_new_session=True,
-                cwd=scratch,
-                env=_environment(scratch),
-            )
+        # Read through this descriptor alone: foreign code could put anything in the place of the file.
+        self._log = os.open(scratch / "log", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self._process = subprocess.Popen(  # noqa: S603
+            [*launcher("launch"), str(theirs.fileno()), str(violations), json.dumps(given)],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            pass_fds=(theirs.fileno(), violations, *descriptors),
+            start_new_session=True,
+            cwd=scratch,
+            env=_environment(scratch),
+        )
         theirs.close()
         os.close(violations)
         self._channel = Channel(ours)
@@ -108,7 +108,10 @@ class WorkerHandle:
             self._receive(time.monotonic() + _GRACE_SECONDS)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_GRACE_SECONDS)
-        return self._clear()
+        patience = time.monotonic() + _SWEEP_SECONDS
+        while (left := group_members(self._process.pid)) and time.monotonic() < patience:
+            time.sleep(0.02)
+        return left | self._clear()
 
     def kill(self) -> None:
         """End the worker and all of its processes now."""
@@ -129,13 +132,8 @@ class WorkerHandle:
 
     def log(self, limit: int = 16_384) -> str:
         """Return the end of what the worker printed."""
-        try:
-            size = self._log.stat().st_size
-            with self._log.open("rb") as stream:
-                stream.seek(max(0, size - limit))
-                return stream.read(limit).decode(errors="replace")
-        except OSError:
-            return ""
+        size = os.fstat(self._log).st_size
+        return os.pread(self._log, limit, max(0, size - limit)).decode(errors="replace")
 
     def _clear(self) -> dict[int, str]:
         """Kill what is left of the worker; the worker itself, where it had ended, is not among what is returned."""

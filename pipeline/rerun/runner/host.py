@@ -6,6 +6,7 @@ Everything is read, nothing is set.
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import shutil
 import subprocess
@@ -108,3 +109,14 @@ def _cpu_name() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def main() -> None:
+    """Print environment and identity of this host for a device, in JSON; called by the batch, which loads no torch."""
+    device = sys.argv[1]
+    if device == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            sys.exit("torch finds no GPU")
+    print(json.dumps({"environment": environment(device), "identity": identity(device)}))

@@ -100,6 +100,16 @@ def parse_job(text: str) -> Job:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise JobError(f"no JSON ({error}): plan the job again") from error
+    try:
+        _check(document)
+        job = Job(text, sha256_of(text.encode()), document)
+        _ = job.title, job.destination_passing
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise JobError(f"a field is missing or of another kind ({error!r}): plan the job again") from error
+    return job
+
+
+def _check(document: Any) -> None:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise JobError(f"no job of format {FORMAT}: plan the job again with this version")
     for name, kind in _FIELDS.items():
@@ -115,11 +125,12 @@ def parse_job(text: str) -> Job:
         _certify("target.environment", document["target"].get("environment"))
     _check_links(document)
     _check_sources(document)
+    if any(type(value) is not int for value in document["axes"].values()):
+        raise JobError("axes must be whole numbers: plan the job again")
     for name in LIMITS:
         value = document["limits"].get(name)
         if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
             raise JobError(f"limits.{name} must be a whole number over 0")
-    return Job(text, sha256_of(text.encode()), document)
 
 
 def _certify(name: str, manifest: Any) -> None:

@@ -6,15 +6,13 @@ It runs no foreign code, keeps its own copy of every input and every expected ou
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import random
 import secrets
-import shutil
 import statistics as python_statistics
 import sys
-import tempfile
 import time
+import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
@@ -27,9 +25,9 @@ from . import CHECKED_SAMPLES, FLUSH_BYTES, INPUT_SETS, PROTOCOL_VERSION, SAMPLE
 from .compare import Comparison, Tolerance, compare, is_right, tolerance_for
 from .handle import Ended, WorkerHandle, sweep
 from .job import Job, read_job
-from .processes import adopt_orphans, hide_memory
-from .result import seal
-from .statistics import summarize
+from .processes import adopt_orphans, die_with_parent, hide_memory
+from .result import JUDGE_FAILED, seal, write_result
+from .statistics import summarize, timers_disagree
 from .tensors import (
     DTYPES,
     Arguments,
@@ -46,10 +44,6 @@ from .tensors import (
 PROFILED_CALLS = 20
 BLOCK_SECONDS = 0.06
 BLOCK_ROUNDS = 5
-
-PROFILER_BAND = (1.15, 2_500)
-WALL_BAND = (1.25, 6_000)
-"""Another timer may find a call up to this factor, plus this many nanoseconds, slower than the events say."""
 
 CPU_CALLS = 24
 """Calls on a CPU, where nothing is timed: past any warm-up that a solution could count."""
@@ -78,7 +72,7 @@ _STATUS = {
 }  # fmt: skip
 """Cause of an outcome to status of the run; any other cause is a runtime_error."""
 
-_POLICY = ("WRITE_OUTSIDE_SCRATCH", "NETWORK_ACCESS", "PROCESS_LEFT_BEHIND")
+_POLICY = ("WRITE_OUTSIDE_SCRATCH", "NETWORK_ACCESS", "PROCESS_LEFT_BEHIND", "SIGNAL_SENT")
 """Violations of what a job may do to its host; any other violation is suspicion about the measurement."""
 
 _LANGUAGES = ("python", "triton", "cuda", "cuda_cpp", "cpp", "c++")
@@ -150,6 +144,9 @@ class Judge:
             status = _STATUS.get(end.cause, "runtime_error")
             cause = {"code": end.cause, "detail": end.detail}
             self.found.log = getattr(end, "trace", "")
+        except Exception as error:  # noqa: BLE001 - what a worker said made no sense, or the host lacks something
+            status, cause = "incomplete_evidence", {"code": JUDGE_FAILED, "detail": f"stopped at {error!r}"[:2000]}
+            self.found.log = traceback.format_exc()
         violations += self._close()
         if violations:
             policy = any(violation["code"] in _POLICY for violation in violations)
@@ -408,6 +405,8 @@ class Judge:
         described, specs = answer["outputs"], problem.arguments.outputs
         for seen in described:
             if not seen.get("plain"):
+                if seen.get("tensor") is False:
+                    raise Ended("OUTPUT_NOT_WRITTEN", f"an output is a {str(seen.get('type'))[:60]} and no tensor")
                 raise Violation("NOT_A_PLAIN_TENSOR", f"an output is a {str(seen.get('type'))[:60]}")
         if len(described) != len(specs):
             raise Ended("INCORRECT_SHAPE", f"{len(described)} outputs and not {len(specs)}")
@@ -482,10 +481,10 @@ class Judge:
             _, content = self._one_call(worker, hidden)
             self._check_outputs(worker, hidden, content)
         except Ended as error:
-            if _STATUS.get(error.cause, "").startswith("incorrect"):
-                axes = ", ".join(f"{name}={value}" for name, value in self.found.hidden_shapes[-1].items())
-                raise Ended("HIDDEN_SHAPE_MISMATCH", f"at {axes}: {error.detail}", error.trace) from None
-            raise
+            axes = ", ".join(f"{name}={value}" for name, value in self.found.hidden_shapes[-1].items())
+            wrong = _STATUS.get(error.cause, "").startswith("incorrect")
+            cause = "HIDDEN_SHAPE_MISMATCH" if wrong else error.cause
+            raise Ended(cause, f"at another shape, {axes}: {error.detail}", error.trace) from None
 
     # Time
 
@@ -522,12 +521,9 @@ class Judge:
             "flush_bytes": FLUSH_BYTES,
             "warmup_calls": WARMUP_CALLS,
         }
-        for name, value, (factor, slack) in (
-            ("profiler", profiler["busy_ns"], PROFILER_BAND),
-            ("wall clock", wall["call_ns"], WALL_BAND),
-        ):
-            if value > median * factor + slack:
-                raise Violation("TIMERS_DISAGREE", f"events say {median:.0f} ns and the {name} {value:.0f} ns a call")
+        disagreement = timers_disagree(median, profiler["busy_ns"], wall["call_ns"])
+        if disagreement is not None:
+            raise Violation("TIMERS_DISAGREE", disagreement)
 
     def _wall(self, worker: WorkerHandle, problem: Problem, median: float) -> dict[str, float]:
         """Time long blocks by the judge's own clock: with calls, and with flushes alone; the difference is a call."""
@@ -631,18 +627,11 @@ def _union(intervals: list[tuple[float, float]]) -> float:
 
 
 def main() -> None:
-    """Judge one job: job file, result file, device, folder of tensor files or an empty text."""
-    job_file, result_file, device, tensors = sys.argv[1:5]
+    """Judge one job: job file, result file, scratch folder, device, folder of tensor files or an empty text."""
+    job_file, result_file, scratch, device, tensors = sys.argv[1:6]
+    die_with_parent()
     adopt_orphans()
     hide_memory()
     job = read_job(Path(job_file))
-    scratch = Path(tempfile.mkdtemp(prefix="rerun-"))
-    try:
-        judge = Judge(job, device=device, tensors=Path(tensors) if tensors else None, scratch=scratch)
-        result = judge.run()
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    place = Path(result_file)
-    temporary = place.with_name(f".tmp-{place.name}")
-    temporary.write_text(json.dumps(result, allow_nan=False) + "\n", encoding="utf-8")
-    temporary.replace(place)
+    judge = Judge(job, device=device, tensors=Path(tensors) if tensors else None, scratch=Path(scratch))
+    write_result(Path(result_file), judge.run())

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
 
@@ -33,8 +34,29 @@ def hide_memory() -> None:
 
 def descendants(root: int) -> dict[int, str]:
     """Return the living descendants of a process with their names; zombies do not live."""
-    parents: dict[int, int] = {}
-    names: dict[int, str] = {}
+    table = _table()
+    found: set[int] = set()
+    frontier = {root}
+    while frontier:
+        frontier = {pid for pid, each in table.items() if each.parent in frontier and pid not in found}
+        found |= frontier
+    return {pid: table[pid].name for pid in found if table[pid].lives}
+
+
+def group_members(leader: int) -> dict[int, str]:
+    """Return the living processes of a process group with their names, but for its leader."""
+    return {pid: each.name for pid, each in _table().items() if each.group == leader != pid and each.lives}
+
+
+class _Entry(NamedTuple):
+    name: str
+    parent: int
+    group: int
+    lives: bool
+
+
+def _table() -> dict[int, _Entry]:
+    table: dict[int, _Entry] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -42,17 +64,9 @@ def descendants(root: int) -> dict[int, str]:
             head, _, rest = (entry / "stat").read_text(errors="replace").rpartition(")")
         except OSError:
             continue
-        fields = rest.split()
-        pid = int(entry.name)
-        parents[pid] = int(fields[1])
-        if fields[0] not in "ZX":
-            names[pid] = head.partition("(")[2]
-    found: dict[int, str] = {}
-    frontier = {root}
-    while frontier:
-        frontier = {pid for pid, parent in parents.items() if parent in frontier and pid not in found}
-        found.update({pid: names.get(pid, "") for pid in frontier})
-    return {pid: name for pid, name in found.items() if pid in names}
+        state, parent, group = rest.split()[:3]
+        table[int(entry.name)] = _Entry(head.partition("(")[2], int(parent), int(group), state not in "ZX")
+    return table
 
 
 def resident_bytes(pids: Iterable[int]) -> int:

@@ -16,6 +16,10 @@ STATUSES = (
 )  # fmt: skip
 
 
+JUDGE_FAILED = "JUDGE_FAILED"
+"""Cause of a result that says nothing about the job: the judge itself came to no end. Such a job is run again."""
+
+
 class ResultError(Exception):
     """A result that must not be believed: one sentence."""
 
@@ -65,20 +69,35 @@ def parse_result(text: str) -> tuple[Job, dict[str, Any]]:
             raise ResultError("its nonce is not the job's: it answers another job")
         if document["status"] not in STATUSES:
             raise ResultError(f"status {document['status']!r} is none that the runner writes")
+        for name, digest in wanted.items():
+            if parts.get(name) != digest:
+                raise ResultError(f"the digest of its {name} does not fit: it was altered; run the job again")
     except JobError as error:
         raise ResultError(f"its job is refused: {error}") from error
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ResultError(f"it lacks a field ({error!r}): run the job again") from error
-    for name, digest in wanted.items():
-        if parts.get(name) != digest:
-            raise ResultError(f"the digest of its {name} does not fit: it was altered; run the job again")
     return job, document
 
 
-def is_whole(path: Path, job: Job) -> bool:
-    """Tell whether a file is the sound result of a job, so that the job need not run again."""
+def result_of(job: Job, path: Path) -> dict[str, Any] | None:
+    """Return the result of a job in a file, or None where the file is no sound result of this job."""
     try:
-        found, _ = parse_result(path.read_text(encoding="utf-8"))
+        found, document = parse_result(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ResultError):
-        return False
-    return found.digest == job.digest
+        return None
+    return document if found.digest == job.digest else None
+
+
+def write_result(path: Path, document: dict[str, Any]) -> None:
+    """Write a result whole or not at all.
+
+    Raises:
+        OSError: there is no room, or the folder is not there.
+    """
+    temporary = path.with_name(f".tmp-{path.name}")
+    try:
+        temporary.write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

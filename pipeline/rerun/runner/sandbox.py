@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .processes import die_with_parent, hide_memory
+from .processes import descendants, die_with_parent, hide_memory
 
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWNET = 0x20000, 0x10000000, 0x40000000
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
@@ -140,6 +140,11 @@ def watch(scratch: Path, report: Callable[[str, str], None]) -> None:
             return  # asked for a folder that is there: nothing changes
         refuse("WRITE_OUTSIDE_SCRATCH", f"{action} of {place}")
 
+    def check_signal(target: Any, signal: Any) -> None:
+        own = os.getpid()
+        if signal != 0 and target not in (0, own, os.getpgid(0)) and target not in descendants(own):
+            refuse("SIGNAL_SENT", f"signal {signal} to process {target}")
+
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
             path, _, flags = arguments
@@ -150,6 +155,8 @@ def watch(scratch: Path, report: Callable[[str, str], None]) -> None:
                 check_path(path, event)
         elif event in _NETWORK and isinstance(arguments[1], tuple):
             refuse("NETWORK_ACCESS", f"{event} {arguments[1][:2]}")
+        elif event in ("os.kill", "os.killpg"):
+            check_signal(*arguments)
         elif event == "socket.getaddrinfo":
             refuse("NETWORK_ACCESS", f"{event} {arguments[0]!r}")
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+PROFILER_BAND = (1.15, 2_500)
+WALL_BAND = (1.25, 6_000)
+"""Another timer may find a call up to this factor, plus this many nanoseconds, slower than the events say."""
+
 
 def summarize(samples: Sequence[int]) -> dict[str, float | int | list[int]]:
     """Return median, mean, p05, p95, minimum, maximum, MAD and the 95 % interval of the median.
@@ -61,3 +65,14 @@ def _at_least(trials: int, chance: float, wanted: int) -> float:
         )
         for k in range(wanted, trials + 1)
     )  # fmt: skip
+
+
+def timers_disagree(median_ns: float, profiler_ns: float, wall_ns: float) -> str | None:
+    """Return in words which timer says more of a call than the events and its band allow, or None."""
+    for name, value, (factor, slack) in (
+        ("profiler", profiler_ns, PROFILER_BAND),
+        ("wall clock", wall_ns, WALL_BAND),
+    ):
+        if not value <= median_ns * factor + slack:
+            return f"events say {median_ns:.0f} ns and the {name} {value:.0f} ns a call"
+    return None

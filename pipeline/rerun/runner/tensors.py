@@ -70,7 +70,7 @@ def bind_arguments(definition: Mapping[str, Any], workload: Mapping[str, Any], a
     """Return the arguments of a definition under full axis values.
 
     Raises:
-        CannotMake: UNSUPPORTED_DTYPE, or UNBOUND_INPUT for a scalar without a value.
+        CannotMake: UNSUPPORTED_DTYPE, or UNBOUND_INPUT for a scalar without a value or an input of another kind.
     """
     inputs, scalars = [], {}
     for name, spec in definition["inputs"].items():
@@ -80,6 +80,8 @@ def bind_arguments(definition: Mapping[str, Any], workload: Mapping[str, Any], a
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise CannotMake("UNBOUND_INPUT", f"scalar {name} has no value")
             scalars[name] = value
+        elif described.get("type", "random") not in ("random", "safetensors"):
+            raise CannotMake("UNBOUND_INPUT", f"{name} is {described['type']!r}, which this runner cannot make")
         elif not spec.get("shape"):
             raise CannotMake("UNBOUND_INPUT", f"scalar {name} is not described by the workload")
         else:
@@ -132,22 +134,30 @@ def load_tensor(
         CannotMake: MISSING_TENSOR_FILE, TENSOR_FILE_MISMATCH.
     """
     path = str(described.get("path", "")).removeprefix("./")
+    if sha256 is None:
+        raise CannotMake("MISSING_TENSOR_FILE", f"{path} was in no pull, so the job has no digest for {spec.name}")
     if folder is None:
         raise CannotMake("MISSING_TENSOR_FILE", f"{spec.name} comes from {path}: give the folder with --tensors")
-    place = (folder / path).resolve()
-    if not place.is_relative_to(folder.resolve()) or not place.is_file():
-        raise CannotMake("MISSING_TENSOR_FILE", f"{path} is not in the folder of tensor files")
-    raw = place.read_bytes()
+    # A link may lead out of the folder, as in the cache of the Hub's client; the digest says what is right.
+    place = folder / path
+    if ".." in Path(path).parts or Path(path).is_absolute():
+        raise CannotMake("MISSING_TENSOR_FILE", f"{path} is no path inside a trace set")
+    try:
+        raw = place.read_bytes()
+    except OSError as error:
+        raise CannotMake("MISSING_TENSOR_FILE", f"{path} is not in the folder of --tensors: {error.strerror}") from None
     found = "sha256:" + hashlib.sha256(raw).hexdigest()
-    if sha256 is None or found != sha256:
+    if found != sha256:
         raise CannotMake("TENSOR_FILE_MISMATCH", f"{path} has {found} and the job names {sha256}")
     try:
         (size,) = struct.unpack("<Q", raw[:8])
         entry = json.loads(raw[8 : 8 + size])[described.get("tensor_key") or spec.name]
         start, end = entry["data_offsets"]
         dtype, shape = _SAFETENSORS[entry["dtype"]], tuple(entry["shape"])
-        tensor = torch.frombuffer(bytearray(raw[8 + size + start : 8 + size + end]), dtype=DTYPES[dtype]).reshape(shape)
-    except (ValueError, KeyError, TypeError, RuntimeError, struct.error) as error:
+        data = bytearray(raw[8 + size + start : 8 + size + end])
+        flat = torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
+        tensor = flat.view(DTYPES[dtype]).reshape(shape)
+    except (ValueError, KeyError, TypeError, RuntimeError, RecursionError, struct.error) as error:
         raise CannotMake("TENSOR_FILE_MISMATCH", f"{path} holds no tensor for {spec.name}: {error!r}") from error
     if shape != spec.shape:
         raise CannotMake("TENSOR_FILE_MISMATCH", f"{spec.name} is {shape} in {path} and {spec.shape} in the workload")

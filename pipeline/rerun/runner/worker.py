@@ -6,6 +6,7 @@ Nothing secret lies here: which calls are checked is decided after them, and exp
 from __future__ import annotations
 
 import _thread
+import errno
 import gc
 import importlib
 import json
@@ -93,8 +94,6 @@ class Worker:
             else:
                 sys.path.insert(0, str(source))
                 module = importlib.import_module(message["entry_file"].removesuffix(".py").replace("/", "."))
-        except ModuleNotFoundError as error:
-            return {"ok": False, "cause": "MISSING_DEPENDENCY", "error": f"module {error.name} is not installed here"}
         except SyntaxError as error:
             return {"ok": False, "cause": "COMPILE_ERROR", "error": repr(error)}
         self._function = getattr(module, message["symbol"], None)
@@ -210,7 +209,11 @@ class Worker:
         described = []
         for output in outputs:
             plain = self._type(output) is self._tensor and output.layout is torch.strided
-            entry: dict[str, Any] = {"plain": plain, "type": self._type(output).__name__}
+            entry: dict[str, Any] = {
+                "plain": plain,
+                "tensor": isinstance(output, self._tensor),
+                "type": self._type(output).__name__,
+            }
             if plain:
                 entry |= {
                     "shape": list(output.shape),
@@ -308,8 +311,12 @@ class BuildFailed(Exception):
 def _failure(error: BaseException) -> dict[str, Any]:
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))[-8000:]
     cause = getattr(error, "cause", None) if isinstance(error, BuildFailed) else None
-    if cause is None and isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         cause = "MEMORY_LIMIT"
+    elif isinstance(error, ModuleNotFoundError):
+        return {"ok": False, "cause": "MISSING_DEPENDENCY", "error": f"module {error.name} is not installed here"}
+    elif isinstance(error, OSError) and error.errno == errno.EFBIG:
+        cause = "OUTPUT_LIMIT"
     said = f"{type(error).__name__}: {error}"[:2000]
     return {"ok": False, "cause": cause or "RUNTIME_ERROR", "error": said, "trace": text}
 
