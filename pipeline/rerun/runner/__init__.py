@@ -16,7 +16,10 @@ PROTOCOL = "kernelhouse-rerun"
 """Name of the protocol that this runner follows."""
 
 PROTOCOL_VERSION = "1"
-"""Its version; whatever may move a number or an outcome makes a new one."""
+"""Its version; whatever may move a number, or the outcome of an honest solution, makes a new one.
+
+A check may learn to see more of the others: the digest of the runner, in every result, tells what it could see.
+"""
 
 WARMUP_CALLS = 20
 """Calls before the first sample."""
