@@ -2,13 +2,13 @@
 -- Walking up from the fastest run of a cohort, a rank group starts at its fastest run and holds all up to tie_band
 -- times that; the next run starts the next dense rank. Inside a rank the order is of display only: stronger evidence,
 -- newer observation, run digest. Every run is ranked, and nothing is ranked by speedup_factor.
-WITH ranked AS (
+WITH ranked AS NOT MATERIALIZED (
     SELECT profile, cohort_key, run_digest, implementation_digest, latency_ns, observed_at, evidence_level
     FROM cohort_runs
     WHERE ranked
 ),
 
-boards AS ( -- one a cohort; where latencies tie, with all of them
+boards AS ( -- one a cohort
     SELECT
         profile,
         cohort_key,
@@ -17,8 +17,7 @@ boards AS ( -- one a cohort; where latencies tie, with all of them
         floor_model,
         any_value(run_digest) AS example,
         min(latency_ns) AS best_ns,
-        min(latency_ns) FILTER (role = 'baseline') AS baseline_ns,
-        list_sort(list(DISTINCT latency_ns) FILTER (tie_band > 1)) AS ascending
+        min(latency_ns) FILTER (role = 'baseline') AS baseline_ns
     FROM ranked
     JOIN profiles USING (profile)
     JOIN implementations USING (implementation_digest)
@@ -27,14 +26,15 @@ boards AS ( -- one a cohort; where latencies tie, with all of them
 
 groups AS ( -- the fastest latency of each rank group; without a band every latency starts its own
     SELECT
-        profile,
-        cohort_key,
         board,
         list_reduce(
-            list_transform(ascending, lambda latency: [latency]),
+            list_transform(list_sort(list(DISTINCT latency_ns)), lambda latency: [latency]),
             lambda kept, next: if(next[1] > tie_band * kept[-1], kept || next, kept)
         ) AS starts
-    FROM boards
+    FROM ranked
+    JOIN boards USING (profile, cohort_key)
+    WHERE tie_band > 1
+    GROUP BY board, tie_band
 ),
 
 levels AS ( -- runs of one level share a rank
@@ -47,7 +47,8 @@ levels AS ( -- runs of one level share a rank
         evidence_level,
         coalesce(len(list_filter(starts, lambda start: start <= latency_ns)), latency_ns) AS level
     FROM ranked
-    JOIN groups USING (profile, cohort_key)
+    JOIN boards USING (profile, cohort_key)
+    LEFT JOIN groups USING (board)
 ),
 
 ranks AS (

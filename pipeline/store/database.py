@@ -26,8 +26,11 @@ from pipeline.store.tables import EVIDENCE, META, TABLES, Table, table
 if TYPE_CHECKING:  # every command imports this module, few need Arrow
     import pyarrow as pa
 
-_MEMORY_LIMIT = "1200MB"
-"""What a build may hold before it spills to disk beside the target; a million runs stay below it."""
+_MEMORY_BYTES = 1_200_000_000
+"""What a build may at least hold before it spills to disk beside the target; a million runs stay below it."""
+
+_MEMORY_A_PART_BYTE = 1.5
+"""What it may hold for each byte of its parts, up to half of the machine's memory: some steps cannot spill."""
 
 _COMPRESSION = {"manifest": " USING COMPRESSION zstd"}
 """Of the widest column; what DuckDB chooses by itself takes half as long again and twice the space."""
@@ -163,7 +166,7 @@ def connect_parts(parts: Mapping[str, Sequence[Path]]) -> duckdb.DuckDBPyConnect
     spill = str(Path(tempfile.gettempdir()) / f"kernelhouse-spill-{os.getpid()}")
     connection = duckdb.connect(config={"python_enable_replacements": "false", "temp_directory": spill})
     connection.execute("SET TimeZone = 'UTC'")
-    connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
+    connection.execute(f"SET memory_limit = '{_MEMORY_BYTES}B'")
     for declared in EVIDENCE:
         rows = rows_of(declared, parts.get(declared.name, ()))
         run(connection, declared, f"CREATE TEMP VIEW {declared.name} AS {rows}")
@@ -177,7 +180,7 @@ def _fill(
     meta: Mapping[str, str],
 ) -> None:
     """Make every table: evidence straight from its parts first, then the policies in the order of their numbers."""
-    settle(connection)
+    settle(connection, part_bytes=sum(_size(path) for paths in parts.values() for path in paths))
     for declared in EVIDENCE:
         rows = rows_of(declared, parts.get(declared.name, ()))
         run(connection, declared, f"CREATE TEMP VIEW parts_{declared.name} AS {rows}")
@@ -186,11 +189,13 @@ def _fill(
     connection.execute("CHECKPOINT")  # closing would swallow a failure and leave rows in the .wal
 
 
-def settle(connection: duckdb.DuckDBPyConnection) -> None:
+def settle(connection: duckdb.DuckDBPyConnection, *, part_bytes: int = 0) -> None:
     """Set a connection up for a build: bounded memory, UTC, and where the policy SQL finds its files."""
+    half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    memory_bytes = max(_MEMORY_BYTES, min(int(_MEMORY_A_PART_BYTE * part_bytes), half))
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET preserve_insertion_order = false")
-    connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
+    connection.execute(f"SET memory_limit = '{memory_bytes}B'")
     connection.execute(f"SET threads = {min(_MOST_THREADS, os.cpu_count() or 1)}")
     connection.execute(f"SET VARIABLE warehouse = {literal(_unglobbed(warehouse_folder()))}")
 
@@ -299,6 +304,14 @@ def literal(text: str) -> str:
 def _unglobbed(path: Path) -> str:
     """Return a path that DuckDB's file functions take for itself, not for a pattern."""
     return re.sub(r"([*?\[])", r"[\1]", str(path))
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file in bytes; 0 where it is missing, which is told when it is read."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _sentence(error: duckdb.Error) -> str:
