@@ -474,7 +474,10 @@ def test_ctrl_c_ends_with_one_line(house: House) -> None:
     assert process.stdout.readline() == b"'started'\n"
     assert process.stdout.readline() == b"started\n"
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate()
+    try:
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert said == b"kernelhouse: interrupted\n"
     assert process.returncode == 130
 
