@@ -57,6 +57,10 @@ class Correction(BaseModel):
             raise ValueError("supersede, and no other action, names a successor")
         if (self.action == "takedown") != bool(self.removes):
             raise ValueError("takedown, and no other action, names in removes the texts that it removes")
+        try:
+            _ = self.at
+        except OverflowError:
+            raise ValueError("the date lies beyond the years 1 to 9999 in UTC") from None
         return self
 
     @property
