@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import termios
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,8 +18,11 @@ from click.testing import CliRunner, Result
 
 from pipeline import __version__
 from pipeline.cli import WithExample, main
+from pipeline.sources.hub import JOBS
 from pipeline.store.tables import TABLES
 from tests.conftest import House
+from tests.fake_hub.server import REPOSITORY, FakeHub, Fault
+from tests.fake_hub.sets import sample_files
 from tests.query.warehouse_fixture import GEMM, GROUPED, UNMEASURED
 
 COMMANDS = sorted(main.commands)
@@ -474,7 +478,40 @@ def test_ctrl_c_ends_with_one_line(house: House) -> None:
     assert process.stdout.readline() == b"'started'\n"
     assert process.stdout.readline() == b"started\n"
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate()
+    try:
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert said == b"kernelhouse: interrupted\n"
+    assert process.returncode == 130
+
+
+def test_ctrl_c_ends_a_pull_that_waits(tmp_path: Path) -> None:
+    all_wait = threading.Event()
+    asked: list[str] = []
+
+    def busy(target: str, on_files: bool) -> Fault | None:
+        if not on_files:
+            return None
+        asked.append(target)
+        if len(asked) < JOBS:
+            return Fault.ERROR_503
+        all_wait.set()
+        return Fault.RETRY_AFTER
+
+    with FakeHub(chance=busy) as hub:
+        hub.commit(sample_files())
+        process = subprocess.Popen(
+            [*KERNELHOUSE, "--data", str(tmp_path), "ingest", f"hub:{REPOSITORY}", "--endpoint", hub.endpoint],
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        assert all_wait.wait(60)
+        process.send_signal(signal.SIGINT)
+        try:
+            _, said = process.communicate(timeout=20)
+        finally:
+            process.kill()
     assert said == b"kernelhouse: interrupted\n"
     assert process.returncode == 130
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-import polars as pl
-
 from pipeline.sources.listing import Kind, Progress
 from pipeline.store.blobs import BlobStore
+from pipeline.store.frames import pl
 from pipeline.store.snapshots import Snapshot
 from pipeline.store.tombstones import Removal, remove_texts
 from pipeline.upstream.framing import Record, frame

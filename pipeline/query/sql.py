@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 _BATCH = 10_000
+_LOOK_S = 0.05
+"""Between two looks whether Ctrl-C came."""
 
 
 @dataclass(frozen=True)
@@ -79,15 +83,35 @@ def interruptible(connection: DuckDBPyConnection, call: Callable[[], Answer]) ->
     It runs in a thread of its own: DuckDB looks for signals between steps only, and one that comes at the wrong
     moment can leave it waiting for good.
     """
-    with spoken(), ThreadPoolExecutor(1) as worker:
+    with spoken(), _noted_interrupts() as noted, ThreadPoolExecutor(1) as worker:
         running = worker.submit(call)
-        try:
-            return running.result()
-        except KeyboardInterrupt:
-            while not running.done():  # an interrupt before the query has begun is lost
-                connection.interrupt()
-                wait([running], timeout=0.05)
-            raise
+        while not running.done():
+            if noted:
+                connection.interrupt()  # again and again: an interrupt before the query has begun is lost
+            wait([running], timeout=_LOOK_S)
+        return running.result()
+
+
+@contextmanager
+def _noted_interrupts() -> Iterator[list[int]]:
+    """Give a list that Ctrl-C adds to, and raise KeyboardInterrupt at the end of the block where it did.
+
+    Raised at once it could come between any two instructions, also where nobody is there to end the query, and the
+    wait for its thread would never end. Signals reach the main thread alone, and a handler that is not Python's own
+    stays.
+    """
+    noted: list[int] = []
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield noted
+        return
+    signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if noted:
+            raise KeyboardInterrupt
 
 
 @contextmanager
@@ -104,8 +128,7 @@ def spoken() -> Iterator[None]:
 
 def _rows(connection: DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
     while True:
-        with spoken():
-            batch = connection.fetchmany(_BATCH)
+        batch = interruptible(connection, lambda: connection.fetchmany(_BATCH))
         if not batch:
             return
         yield from batch

@@ -343,7 +343,8 @@ def is_safe(path: str) -> bool:
 def _no_repository(client: HubClient, repository: str, error: FetchError, revision: str | None = None) -> SourceError:
     """Return the sentence for a dataset that cannot be listed."""
     if error.status not in (401, 403, 404):
-        return SourceError(f"{PREFIX}{repository} cannot be listed: {error}; try again later")
+        later = "; try again later" if error.transient else ""
+        return SourceError(f"{PREFIX}{repository} cannot be listed: {error}{later}")
     what = f"{client.host} shows no dataset {repository}" + (f" at {revision}" if revision else "")
     return SourceError(f"{what} (status {error.status}): check the name, or set HF_TOKEN if it is private")
 

@@ -112,7 +112,8 @@ class HubClient:
             parts, origin = urlsplit(endpoint), _origin(endpoint)
         except ValueError:
             parts, origin = urlsplit(""), ("", "", None)
-        if not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
+        strange = parts.scheme not in ("http", "https") or any(c.isspace() or not c.isprintable() for c in endpoint)
+        if strange or not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
             raise UsageError("the endpoint is no address such as https://HOST: see --endpoint and HF_ENDPOINT")
         if not self._is_trusted(endpoint) and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
             raise UsageError(f"the endpoint {_place(endpoint)} is not https: use https, or add --allow-host HOST")
@@ -209,7 +210,7 @@ class HubClient:
                     "name its host with --allow-host if you trust it"
                 )
             url = target
-        raise FetchError(f"{_place(url)} redirects over {self.limits.redirects} times")
+        raise FetchError(f"{_place(url)} redirects over {self.limits.redirects} times: check the endpoint")
 
     def _chunks(self, response: requests.Response, deadline: float, most_bytes: int) -> Iterator[bytes]:
         place = _place(response.url)

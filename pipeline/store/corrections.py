@@ -24,7 +24,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import polars as pl
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, model_validator
 
@@ -32,6 +31,7 @@ from pipeline.errors import CorrectionError
 from pipeline.manifests import canonical_text, sha256_of
 from pipeline.manifests.documents import explain
 from pipeline.store.arrow import arrow_schema
+from pipeline.store.frames import pl
 from pipeline.store.tables import CORRECTIONS
 
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -57,6 +57,10 @@ class Correction(BaseModel):
             raise ValueError("supersede, and no other action, names a successor")
         if (self.action == "takedown") != bool(self.removes):
             raise ValueError("takedown, and no other action, names in removes the texts that it removes")
+        try:
+            _ = self.at
+        except OverflowError:
+            raise ValueError("the date lies beyond the years 1 to 9999 in UTC") from None
         return self
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 
-import polars as pl
+from pipeline.store.frames import pl
 
 _HEX = slice(len("sha256:"), len("sha256:") + 16)
 

@@ -225,6 +225,10 @@ WRONG: dict[str, tuple[Fields, str]] = {
     "unknown field": (lambda w: [entry(record(w), "retract", note="x")], "note"),
     "no reason": (lambda w: [entry(record(w), "retract", reason=" ")], "reason"),
     "no date": (lambda w: [entry(record(w), "retract", date='"soon"')], "date"),
+    "no such instant": (
+        lambda w: [entry(record(w), "retract", date="9999-12-31T23:59:59-23:00")],
+        "the date lies beyond",
+    ),
     "no successor": (lambda w: [entry(record(w), "supersede")], "names a successor"),
     "needless successor": (lambda w: [entry(record(w), "retract", successor=baseline(w))], "names a successor"),
     "no text": (lambda w: [entry(record(w), "takedown")], "names in removes"),

@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import concurrent.futures
+import itertools
+import signal
+import sys
+import threading
+from types import CodeType, FrameType
+from typing import Any
+
 import pytest
 from duckdb import DuckDBPyConnection
 
 from pipeline.errors import KernelhouseError, UsageError
 from pipeline.query.shell import HELP, PROMPT, Shell
-from pipeline.query.sql import Result, execute, statements, unique
+from pipeline.query.sql import Result, execute, interruptible, statements, unique
 
 
 def rows(connection: DuckDBPyConnection, text: str) -> list[list[tuple[object, ...]]]:
@@ -32,6 +40,58 @@ def test_columns_have_types_and_names_of_their_own(connection: DuckDBPyConnectio
         ("a_1", "VARCHAR"),
         ("b", "INTEGER[]"),
     ]
+
+
+class Query:
+    """Stands for a connection and its endless query, which an interrupt ends."""
+
+    def __init__(self) -> None:
+        self.begun = False
+        self.interrupted = threading.Event()
+
+    def interrupt(self) -> None:
+        if self.begun:
+            self.interrupted.set()
+
+    def run(self) -> None:
+        self.begun = True
+        self.interrupted.wait(2)
+
+
+class CtrlC:
+    """Comes at so many lines of what the main thread runs."""
+
+    def __init__(self, moment: int) -> None:
+        self.lines_left = moment
+        self.place: CodeType | None = None
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> Any:
+        if event == "line" and frame.f_code.co_filename != __file__:
+            self.lines_left -= 1
+            if self.lines_left == 0:
+                self.place = frame.f_code
+                signal.raise_signal(signal.SIGINT)
+        return self
+
+
+def traced(trace: CtrlC, query: Query) -> None:
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        interruptible(query, query.run)  # type: ignore[arg-type]
+    finally:
+        sys.settrace(before)
+
+
+def test_ctrl_c_is_never_lost() -> None:
+    for moment in itertools.count(1):
+        query, ctrl_c = Query(), CtrlC(moment)
+        with pytest.raises(KeyboardInterrupt):
+            traced(ctrl_c, query)
+        assert query.interrupted.is_set() or not query.begun, f"lost in {ctrl_c.place}"
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if ctrl_c.place is concurrent.futures.wait.__code__:
+            break
 
 
 @pytest.mark.parametrize(
