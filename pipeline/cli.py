@@ -139,9 +139,9 @@ class Session:
     @contextmanager
     def warehouse(self) -> Iterator[DuckDBPyConnection]:
         """Open the published database, read-only and sandboxed."""
-        from pipeline.store.database import check_current, connect
+        from pipeline.store.database import check_current, connect, explained
 
-        with closing(connect(self.data.database)) as connection:
+        with closing(connect(self.data.database)) as connection, explained(self.data.database):
             check_current(connection, self.data.database)
             yield connection
 

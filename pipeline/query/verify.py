@@ -16,6 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
+
 from pipeline.errors import DataDirectoryError, KernelhouseError
 from pipeline.ingest.pull import derive
 from pipeline.manifests.canonical import canonical_text, digest_of, sha256_of
@@ -24,7 +26,7 @@ from pipeline.query.plain import instant
 from pipeline.query.rows import values
 from pipeline.sources.listing import Kind
 from pipeline.store.blobs import BlobStore
-from pipeline.store.database import connect
+from pipeline.store.database import connect, damage_of
 from pipeline.store.parts import Commit, Part, read_commit
 from pipeline.store.snapshots import Snapshot, read_snapshots
 from pipeline.store.tables import META, TABLES, Table
@@ -86,7 +88,21 @@ class Findings:
 
 
 def verify(connection: DuckDBPyConnection, data: DataDirectory, progress: Progress) -> Iterator[Check]:
-    """Yield the outcome of every check, in an order that names causes before their effects."""
+    """Yield the outcome of every check, in an order that names causes before their effects.
+
+    A database that cannot be read to its end is a failed check, and the last.
+    """
+    try:
+        yield from _checks(connection, data, progress)
+    except duckdb.Error as error:
+        if (damage := damage_of(data.database, error)) is None:
+            raise
+        found = Findings("database", "database", looked_at=1)
+        found.problem(_place(data, data.database), str(damage))
+        yield found.check()
+
+
+def _checks(connection: DuckDBPyConnection, data: DataDirectory, progress: Progress) -> Iterator[Check]:
     yield _blobs(data, progress)
     check, snapshots = _snapshots(connection, data)
     yield check
@@ -625,8 +641,6 @@ def _fingerprint(connection: DuckDBPyConnection, table: Table) -> tuple[Any, ...
 
 def _differences(made: DuckDBPyConnection, kept: DuckDBPyConnection, table: Table, found: Findings) -> None:
     """Name the rows that only one of the two has."""
-    import duckdb
-
     key = ", ".join(f'"{column}"' for column in table.key)
     with closing(duckdb.connect()) as scratch:
         for name, source in (("made", made), ("kept", kept)):

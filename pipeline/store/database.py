@@ -134,6 +134,25 @@ def connect(path: Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn what DuckDB says of a published database whose bytes are damaged into DataDirectoryError."""
+    try:
+        yield
+    except duckdb.Error as error:
+        if (damage := damage_of(path, error)) is None:
+            raise
+        raise damage from error
+
+
+def damage_of(path: Path, error: duckdb.Error) -> DataDirectoryError | None:
+    """Return what to say where the bytes of a published database are not those that were written."""
+    said = _sentence(error)
+    if "Corrupt database file" not in said:
+        return None
+    return DataDirectoryError(f"{path} is damaged ({said}): run kernelhouse ingest --rebuild")
+
+
 def connect_several(databases: Mapping[str, Path]) -> duckdb.DuckDBPyConnection:
     """Open several databases in one connection, each under its name, as :func:`connect` opens one."""
     # Without a folder named here, what does not fit memory would go to the working directory.

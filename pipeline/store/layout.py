@@ -93,11 +93,13 @@ class DataDirectory:
             return
         try:
             version = json.loads(self.format_file.read_bytes())["format"]
+            if type(version) is not int or version < 1:
+                raise ValueError("no version")
         except (ValueError, KeyError, TypeError) as error:
             raise DataDirectoryError(
                 f"{self.format_file} is damaged: restore it or ingest into a new folder"
             ) from error
-        if not isinstance(version, int) or version > FORMAT_VERSION:
+        if version > FORMAT_VERSION:
             raise DataDirectoryError(
                 f"{self.root} has format {version} and this kernelhouse knows {FORMAT_VERSION}: upgrade kernelhouse"
             )

@@ -190,3 +190,20 @@ def test_only_the_first_problems_are_listed_and_all_are_counted(own_house: House
     outcome = checks(own_house)
     assert (outcome["manifest digests"].failures, len(outcome["manifest digests"].problems)) == (13, 10)
     assert not outcome["comparison keys"].ok
+
+
+def test_a_damaged_database_is_a_failed_check_that_names_it(own_house: House) -> None:
+    damaged = bytearray(own_house.data.database.read_bytes())
+    with connect(own_house.data.database) as connection:
+        [(block,)] = connection.execute(
+            "SELECT max(block_id) FROM pragma_storage_info('runs') WHERE column_name = 'manifest'"
+        ).fetchall()
+    size, header = 2**18, 3 * 2**12
+    start = header + block * size
+    damaged[start + 4096 : start + 8192] = bytes(byte ^ 1 for byte in damaged[start + 4096 : start + 8192])
+    own_house.data.database.write_bytes(damaged)
+    wrong = failed(own_house)
+    assert list(wrong) == ["database"]
+    assert wrong["database"].startswith("warehouse.duckdb: ")
+    assert "is damaged (Corrupt database file" in wrong["database"]
+    assert wrong["database"].endswith("run kernelhouse ingest --rebuild")

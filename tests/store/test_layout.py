@@ -49,7 +49,20 @@ def test_a_newer_format_is_refused_and_left_alone(tmp_path: Path, version: int) 
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", "{}", "7", '{"format": "1"}', '{"format": null}', '{"format": 1.5}', "\udcff"]
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        "7",
+        '{"format": "1"}',
+        '{"format": null}',
+        '{"format": 1.5}',
+        '{"format": true}',
+        '{"format": 0}',
+        "\udcff",
+    ],
 )
 def test_a_damaged_format_is_told(tmp_path: Path, content: str) -> None:
     DataDirectory(tmp_path).prepare()
