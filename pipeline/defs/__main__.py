@@ -10,10 +10,19 @@ from pipeline.defs.definitions import build_defs
 from pipeline.defs.jobs import INGEST
 from pipeline.defs.partitions import REVISIONS
 from pipeline.defs.settings import Settings
+from pipeline.errors import KernelhouseError
 
 
 def main() -> int:
-    """Return 0 where the run succeeded, else 1."""
+    """Return 0 where the run succeeded, 1 where it failed, and 2 where it could not begin."""
+    try:
+        return _run()
+    except KernelhouseError as error:
+        sys.stderr.write(f"kernelhouse: {error}\n")
+        return error.exit_code
+
+
+def _run() -> int:
     settings = Settings.from_environment()
     job = build_defs(settings=settings).resolve_job_def(INGEST)
     with dg.DagsterInstance.get() as instance:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 
 import dagster as dg
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipeline.defs.partitions import key_of
 from pipeline.defs.resources import SourceConfig
+from pipeline.errors import UsageError
 from pipeline.ingest import IngestRequest
+from pipeline.manifests.documents import explain
 from pipeline.sources.hub import PREFIX, latest_revision, open_client, repository_of
 
 
@@ -32,9 +34,17 @@ class Settings(BaseModel):
 
     @classmethod
     def from_environment(cls) -> Settings:
-        """Read ``KERNELHOUSE_CRON``, ``KERNELHOUSE_TIME_ZONE`` and so on; what is not set has its default."""
+        """Read ``KERNELHOUSE_CRON``, ``KERNELHOUSE_TIME_ZONE`` and so on; what is not set has its default.
+
+        Raises:
+            UsageError: a value that cannot be one.
+        """
         given = {name: os.environ.get(f"KERNELHOUSE_{name.upper()}") for name in cls.model_fields}
-        return cls.model_validate({name: value for name, value in given.items() if value})
+        try:
+            return cls.model_validate({name: value for name, value in given.items() if value})
+        except ValidationError as error:
+            name, _, what = explain(error).partition(": ")
+            raise UsageError(f"KERNELHOUSE_{name.upper()} cannot be {given[name]!r} ({what}): set it right") from error
 
     @property
     def pull(self) -> SourceConfig:
