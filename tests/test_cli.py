@@ -468,6 +468,16 @@ def test_a_closed_pipe_ends_silently(house: House) -> None:
     assert process.wait() == 141
 
 
+def assert_ctrl_c_ends(process: subprocess.Popen[bytes], *, within_s: float) -> None:
+    process.send_signal(signal.SIGINT)
+    try:
+        _, said = process.communicate(timeout=within_s)
+    finally:
+        process.kill()
+    assert said == b"kernelhouse: interrupted\n"
+    assert process.returncode == 130
+
+
 def test_ctrl_c_ends_with_one_line(house: House) -> None:
     # The first statement's table on stdout tells that the second one runs, or is about to.
     query = "SELECT 'started'; SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
@@ -477,13 +487,7 @@ def test_ctrl_c_ends_with_one_line(house: House) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == b"'started'\n"
     assert process.stdout.readline() == b"started\n"
-    process.send_signal(signal.SIGINT)
-    try:
-        _, said = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert said == b"kernelhouse: interrupted\n"
-    assert process.returncode == 130
+    assert_ctrl_c_ends(process, within_s=60)
 
 
 def test_ctrl_c_ends_a_pull_that_waits(tmp_path: Path) -> None:
@@ -507,13 +511,7 @@ def test_ctrl_c_ends_a_pull_that_waits(tmp_path: Path) -> None:
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
         assert all_wait.wait(60)
-        process.send_signal(signal.SIGINT)
-        try:
-            _, said = process.communicate(timeout=20)
-        finally:
-            process.kill()
-    assert said == b"kernelhouse: interrupted\n"
-    assert process.returncode == 130
+        assert_ctrl_c_ends(process, within_s=20)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.query.find import Found, find
 from pipeline.query.leaderboard import FLOORS, Floor
 from pipeline.query.operations import Operation, operation
-from pipeline.query.rows import fetch, values
+from pipeline.query.rows import fetch, rows_at_most, values
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -404,7 +404,7 @@ def _run_count(connection: DuckDBPyConnection, column: str, digest: str) -> int:
 
 
 def _runs(connection: DuckDBPyConnection, column: str, digest: str, limit: int | None) -> list[RunLine]:
-    return fetch(connection, RunLine, _RUN_LINES.format(column=column), [digest, 2**62 if limit is None else limit])
+    return fetch(connection, RunLine, _RUN_LINES.format(column=column), [digest, rows_at_most(limit)])
 
 
 @dataclass(frozen=True)

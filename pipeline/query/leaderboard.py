@@ -13,7 +13,7 @@ from pipeline.errors import UsageError
 from pipeline.query.find import check_profile, find_operations
 from pipeline.query.hardware import means
 from pipeline.query.operations import Operation, operation
-from pipeline.query.rows import fetch, values
+from pipeline.query.rows import fetch, rows_at_most, values
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -173,7 +173,7 @@ def leaderboard(
     boards = []
     for each in operations:
         wanted = [meant, json.dumps(each.constants), json.dumps(axes or {})]
-        parameters = [profile, each.operation_digest, *wanted, _unlimited(cohort_limit)]
+        parameters = [profile, each.operation_digest, *wanted, rows_at_most(cohort_limit)]
         chosen = connection.execute(_CHOSEN, parameters).fetchall()
         fitting = chosen[0][1] if chosen else 0
         boards.append(Board(each, fitting, _cohorts(connection, each, profile, [key for key, _ in chosen], limit)))
@@ -201,7 +201,7 @@ def _cohorts(
             shut_out[run.cohort_key].append(run)
     entries: defaultdict[str, list[Entry]] = defaultdict(list)
     of_operation = [profile, of.name, of.operation_digest]
-    for entry in fetch(connection, Entry, _ENTRIES, [*of_operation, keys, _unlimited(limit)]):
+    for entry in fetch(connection, Entry, _ENTRIES, [*of_operation, keys, rows_at_most(limit)]):
         entries[entry.cohort_key].append(entry)
     cohorts = [
         Cohort(
@@ -216,10 +216,6 @@ def _cohorts(
     ]
     cohorts.sort(key=lambda each: (each.hardware, sorted(each.axes.items()), each.environment_digest, each.cohort_key))
     return cohorts
-
-
-def _unlimited(limit: int | None) -> int:
-    return 2**62 if limit is None else limit
 
 
 def _check_filters(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pipeline.query.find import check_profile, find_operations
-from pipeline.query.rows import fetch
+from pipeline.query.rows import fetch, rows_at_most
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -54,7 +54,7 @@ def records(
     """
     check_profile(connection, profile)
     digests = [] if name is None else [found.digest for found in find_operations(connection, name)]
-    return fetch(connection, Event, _EVENTS, [profile, name is None, digests, limit if limit is not None else 2**62])
+    return fetch(connection, Event, _EVENTS, [profile, name is None, digests, rows_at_most(limit)])
 
 
 _EVENTS = """

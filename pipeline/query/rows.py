@@ -41,3 +41,8 @@ def _values(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
         name: json.loads(value) if name in JSON_COLUMNS and value is not None else value
         for name, value in zip(names, row, strict=True)
     }
+
+
+def rows_at_most(limit: int | None) -> int:
+    """Return what stands for a limit in SQL, where None means every row."""
+    return 2**62 if limit is None else limit
