@@ -34,7 +34,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 no_gpu = pytest.mark.skipif(default_device() == "cuda", reason="here is a GPU")
 
-from pipeline.rerun.runner.judge import Judge  # noqa: E402 - needs torch
+from pipeline.rerun.runner.judge import Judge, calls_of_block  # noqa: E402 - needs torch
 from pipeline.rerun.runner.tensors import CannotMake, TensorSpec, bind_arguments, load_tensor  # noqa: E402 - needs torch
 
 VERDICTS = Path(__file__).parent / "data" / "verdicts"
@@ -306,6 +306,11 @@ def test_an_interrupted_batch_says_so_leaves_nothing_behind_and_goes_on(tmp_path
     assert batch.returncode == 130
     assert list((tmp_path / "tmp").iterdir()) == []
     assert len(list((tmp_path / "out").iterdir())) == 1
+
+
+@pytest.mark.parametrize(("call_ns", "calls"), [(1, 335), (10_000, 317), (200_000, 158), (10**7, 20)])
+def test_a_block_is_long_beside_a_message_and_short_enough_to_repeat(call_ns: float, calls: int) -> None:
+    assert calls_of_block(call_ns) == calls
 
 
 # Hidden shapes

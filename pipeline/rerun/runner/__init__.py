@@ -16,9 +16,10 @@ PROTOCOL = "kernelhouse-rerun"
 """Name of the protocol that this runner follows."""
 
 PROTOCOL_VERSION = "1"
-"""Its version; whatever may move a number, or the outcome of an honest solution, makes a new one.
+"""Its version; whatever may move a number, or what counts as right, makes a new one.
 
-A check may learn to see more of the others: the digest of the runner, in every result, tells what it could see.
+A check may learn to see more of the others, or to be misled less: the digest of the runner, in every result, tells
+which it was.
 """
 
 WARMUP_CALLS = 20

@@ -42,8 +42,11 @@ from .tensors import (
 )
 
 PROFILED_CALLS = 20
-BLOCK_SECONDS = 0.06
 BLOCK_ROUNDS = 5
+
+_BLOCK_NS = 60e6
+_FLUSHED_BYTES_PER_NS = 3000
+"""About what the memory of a large GPU takes in; only how many calls a block has depends on it."""
 
 CPU_CALLS = 24
 """Calls on a CPU, where nothing is timed: past any warm-up that a solution could count."""
@@ -528,8 +531,7 @@ class Judge:
     def _wall(self, worker: WorkerHandle, problem: Problem, median: float) -> dict[str, float]:
         """Time long blocks by the judge's own clock: with calls, and with flushes alone; the difference is a call."""
         clock = time.perf_counter_ns
-        flush_ns = FLUSH_BYTES / 3000 * 1000
-        count = int(min(1000, max(20, BLOCK_SECONDS * 1e9 / (median + flush_ns))))
+        count = calls_of_block(median)
         full: list[int] = []
         empty: list[int] = []
         for _ in range(BLOCK_ROUNDS):
@@ -615,6 +617,11 @@ def _shared_memory() -> tuple[int, int]:
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
         made.append(descriptor)
     return made[0], made[1]
+
+
+def calls_of_block(call_ns: float) -> int:
+    """Return how many calls, each after a flush, make a block beside which a message to the worker is short."""
+    return int(min(1000, max(20, _BLOCK_NS / (call_ns + FLUSH_BYTES / _FLUSHED_BYTES_PER_NS))))
 
 
 def _union(intervals: list[tuple[float, float]]) -> float:
