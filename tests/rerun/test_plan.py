@@ -38,13 +38,13 @@ def connection(data: DataDirectory) -> Iterator[DuckDBPyConnection]:
 @pytest.mark.parametrize(
     ("selection", "jobs"),
     [
-        (Selection(operation=GEMM), 4),
-        (Selection(operation=GEMM, author="kernelhouse"), 2),
-        (Selection(operation=GEMM, records=True), 2),
-        (Selection(solution="triton_softmax_n8192"), 1),
-        (Selection(author="kernelhouse"), 10),
+        (Selection(operation=GEMM), 6),
+        (Selection(operation=GEMM, author="kernelhouse"), 3),
+        (Selection(operation=GEMM, records=True), 3),
+        (Selection(solution="triton_softmax_n8192"), 3),
+        (Selection(author="kernelhouse"), 24),
         (Selection(operation=GEMM, sql="SELECT run_digest FROM runs WHERE latency_ns > 100000"), 2),
-        (Selection(sql="SELECT run_digest FROM runs WHERE benchmark LIKE 'rope%';"), 3),
+        (Selection(sql="SELECT run_digest FROM runs WHERE benchmark LIKE 'rope%';"), 6),
     ],
 )
 def test_selection(connection: DuckDBPyConnection, data: DataDirectory, selection: Selection, jobs: int) -> None:
@@ -111,7 +111,7 @@ def test_runs_that_did_not_pass_have_no_job_and_the_reason_is_told(tmp_path: Pat
 def test_a_run_whose_sources_were_taken_down_has_no_job_and_the_reason_is_told(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path / "data")
     ingest(directory, IngestRequest())
-    chosen = Selection(solution="triton_softmax_n8192")
+    chosen = Selection(solution="triton_softmax_n8192", workload="84669ad6-5bae-581a-b8df-64e6e1d6507f")
     with closing(connect(directory.database)) as connection:
         [job] = plan(connection, directory, chosen).jobs
     run, [source] = job.document["target"]["digest"], job.document["sources"].values()

@@ -1,4 +1,4 @@
-"""Results of reruns as evidence: what was run on an H200 on 2026-11-30, imported as it came back."""
+"""Results of reruns as evidence: what was run on an H200 on 2026-12-01, imported as it came back."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import wraps
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +76,9 @@ def test_the_batch_gives_this_table(connection: DuckDBPyConnection) -> None:
         ("deepgemm_m_grouped_fp8_fp4_masked_g4_n2048_k2048", "max_m = 512", "FAILED", ["MISSING_SOURCE"], None),
         ("deepgemm_m_grouped_fp8_fp4_masked_g4_n2048_k2048", "max_m = 512", "FAILED", ["MISSING_SOURCE"], None),
         ("mm_fp4_nvfp4_cudnn_n4096_k4096", "m = 1024", "FAILED", ["MISSING_SOURCE"], None),
-        ("torch_gemm_n4096_k4096", "m = 512", "REPRODUCED", [], 0.996),
-        ("triton_rmsnorm_h4096", "batch_size = 512", "REPRODUCED", [], 0.996),
-        ("triton_softmax_n8192", "rows = 512", "REPRODUCED", [], 0.994),
+        ("torch_gemm_n4096_k4096", "m = 512", "REPRODUCED", [], 0.944),
+        ("triton_rmsnorm_h4096", "batch_size = 512", "REPRODUCED", [], 0.993),
+        ("triton_softmax_n8192", "rows = 512", "REPRODUCED", [], 0.984),
     ]
 
 
@@ -113,13 +114,44 @@ def test_runs_of_one_machine_share_a_cohort(connection: DuckDBPyConnection) -> N
     assert environments == 1
 
 
-def test_repeated_runs_of_one_job_agree_within_three_percent(connection: DuckDBPyConnection) -> None:
-    rows = connection.execute(
-        "SELECT job_digest, count(*), max(median_ns) / min(median_ns) FROM reruns WHERE passed GROUP BY job_digest"
-        " HAVING count(*) > 1"
-    ).fetchall()
-    assert [count for _, count, _ in rows] == [3, 3]
-    assert all(spread <= 1.03 for _, _, spread in rows)
+def test_repeated_runs_agree_within_three_percent_on_one_gpu_and_four_on_two() -> None:
+    medians: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for folder in ("measured", "reruns", "repeat1", "repeat2"):
+        for job, result in read_results(H200 / folder):
+            if result["status"] == "passed":
+                what = (job.document["implementation"]["digest"], job.document["workload"]["digest"])
+                by_gpu = medians.setdefault(what, {}).setdefault(result["identity"]["gpu"], [])
+                by_gpu.append(result["measurement"]["statistics"]["median"])
+    repeated = [each for by_gpu in medians.values() for each in by_gpu.values() if len(each) > 1]
+    assert sorted(map(len, repeated)) == [2, 2, 3, 3]
+    assert all(max(each) <= 1.03 * min(each) for each in repeated)
+    on_two = [[*chain(*by_gpu.values())] for by_gpu in medians.values() if len(by_gpu) > 1]
+    assert len(on_two) == 14
+    assert all(max(each) <= 1.04 * min(each) for each in on_two)
+
+
+def test_the_second_timer_is_within_two_microseconds_of_the_events_since_its_blocks_are_long() -> None:
+    for folder in ("reruns", "repeat1", "repeat2"):
+        for _, result in read_results(H200 / folder):
+            if (measured := result["measurement"]) is not None:
+                assert measured["wall"]["count"] > 200
+                assert abs(measured["wall"]["call_ns"] - measured["statistics"]["median"]) < 2_000
+
+
+def test_the_other_gpu_agrees_but_is_no_second_verifier_on_the_same_host(tmp_path: Path) -> None:
+    data = imported(tmp_path / "data", "sample", H200 / "reruns", H200 / "other_gpu")
+    with closing(connect(data.database)) as connection:
+        rows = connection.execute(
+            "SELECT name, list(verdict ORDER BY reruns.reasons), any_value(target.evidence_level) FROM reruns"
+            " JOIN runs AS target ON target.run_digest = target_run_digest"
+            " JOIN implementations USING (implementation_digest)"
+            " WHERE 'MISSING_SOURCE' NOT IN reruns.reasons GROUP BY name ORDER BY name"
+        ).fetchall()
+    assert rows == [
+        ("torch_gemm_n4096_k4096", ["REPRODUCED", "REPRODUCED"], "verified"),
+        ("triton_rmsnorm_h4096", ["REPRODUCED", "REPRODUCED"], "verified"),
+        ("triton_softmax_n8192", ["REPRODUCED", "SUSPECT"], "verified"),
+    ]
 
 
 def test_both_timers_agree_for_every_honest_run(connection: DuckDBPyConnection) -> None:
@@ -128,7 +160,7 @@ def test_both_timers_agree_for_every_honest_run(connection: DuckDBPyConnection) 
         " max(value) FILTER (metric = 'wall_clock') FROM measurements JOIN reruns USING (run_digest)"
         " WHERE statistic = 'median' OR metric = 'wall_clock' GROUP BY run_digest"
     ).fetchall()
-    assert len(rows) == 31
+    assert len(rows) == 65
     for events, profiler, wall in rows:
         assert profiler <= events * 1.15 + 2_500
         assert wall <= events * 1.25 + 6_000
@@ -175,7 +207,7 @@ def test_importing_again_adds_nothing(tmp_path: Path) -> None:
 def test_the_traces_of_the_sample_are_the_results_written_back() -> None:
     written = {line for path in SAMPLE.glob("traces/*/*/*.jsonl") for line in path.read_text().splitlines()}
     lines = {trace_line(job, result) for job, result in read_results(H200 / "measured")}
-    assert len(lines) == 24
+    assert len(lines) == 45
     assert lines <= written
 
 
@@ -432,7 +464,7 @@ CAUGHT_ON_THE_H200 = {
     "patched_event_method": "HARNESS_TAMPERED",
     "persisting_l2": "DEVICE_SETUP_CHANGED",
     "same_buffer": "OUTPUT_ALIASES",
-    "side_stream": "TIMERS_DISAGREE",
+    "side_stream": "STALE_OUTPUT",
     "skips_after_warm_up": "WRONG_AFTER_WARM_UP",
     "view_of_input": "OUTPUT_ALIASES",
     "writes_outside": "WRITE_OUTSIDE_SCRATCH",
