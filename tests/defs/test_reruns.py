@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.defs.jobs import INGEST, RERUN
 from pipeline.defs.resources import RerunConfig
+from pipeline.rerun.plan import Selection
 from pipeline.rerun.runner.host import default_device
 from tests.defs.conftest import Platform
 
@@ -31,13 +32,22 @@ def test_an_ingest_goes_without_it(platform: Platform) -> None:
     assert dg.AssetKey("controlled_reruns") not in keys
 
 
+def test_every_condition_reaches_the_plan() -> None:
+    given = {"operation": "o", "solution": "s", "author": "a", "workload": "w", "records": False, "sql": "SELECT 1"}
+    assert RerunConfig(**given).selection == Selection(**given)
+
+
 # Dagster warns of what its own Pipes client does.
 @pytest.mark.filterwarnings("ignore:AssetExecutionContext.run_id:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*expected_writer_count")
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")
 def test_the_whole_way_on_a_cpu(filled: Platform) -> None:
-    result = rerun(filled, solution="torch_rmsnorm_h4096", records=False, limit=1, device="cpu", allow_code=True)
+    # Before this moment, torch_rmsnorm_h4096 was the newest, with the smaller of its workloads.
+    early = "SELECT run_digest FROM runs WHERE observed_at < '2026-11-30 17:10'"
+    result = rerun(
+        filled, operation="rmsnorm_bf16_h4096", sql=early, records=False, limit=1, device="cpu", allow_code=True
+    )
     assert result.success
     [event] = result.get_asset_materialization_events()
     metadata = event.step_materialization_data.materialization.metadata

@@ -43,35 +43,41 @@ RUNNER = Path(__file__).parents[2] / "pipeline" / "rerun" / "runner"
 GPU_ONLY = {"side_stream", "persisting_l2"}
 
 CAUGHT = {
-    "cached_by_pointer": "STALE_OUTPUT",
-    "cached_output": "STALE_OUTPUT",
-    "calls_home": "NETWORK_ACCESS",
-    "endless_loop": "TIMEOUT",
-    "freed_memory": ("OUTPUT_NOT_WRITTEN", "NUMERICAL_MISMATCH"),
-    "late_thread": "THREAD_LEFT_RUNNING",
-    "lazy_tensor": "NOT_A_PLAIN_TENSOR",
-    "left_behind": "PROCESS_LEFT_BEHIND",
-    "memory_hog": "MEMORY_LIMIT",
-    "mutated_input": "INPUT_MUTATED",
-    "patched_clock": "HARNESS_TAMPERED",
-    "patched_event": "HARNESS_TAMPERED",
-    "patched_event_method": "HARNESS_TAMPERED",
-    "same_buffer": "OUTPUT_ALIASES",
-    "skips_after_warm_up": "WRONG_AFTER_WARM_UP",
-    "view_of_input": "OUTPUT_ALIASES",
-    "writes_outside": "WRITE_OUTSIDE_SCRATCH",
-    "zeros": "NUMERICAL_MISMATCH",
+    "cached_by_pointer": {"STALE_OUTPUT"},
+    "cached_output": {"STALE_OUTPUT"},
+    "calls_home": {"NETWORK_ACCESS"},
+    "endless_loop": {"TIMEOUT"},
+    "freed_memory": {"OUTPUT_NOT_WRITTEN", "NUMERICAL_MISMATCH"},
+    "late_thread": {"THREAD_LEFT_RUNNING"},
+    "lazy_tensor": {"NOT_A_PLAIN_TENSOR"},
+    "left_behind": {"PROCESS_LEFT_BEHIND"},
+    "memory_hog": {"MEMORY_LIMIT"},
+    "mutated_input": {"INPUT_MUTATED"},
+    "patched_clock": {"HARNESS_TAMPERED"},
+    "patched_event": {"HARNESS_TAMPERED"},
+    "patched_event_method": {"HARNESS_TAMPERED"},
+    "same_buffer": {"OUTPUT_ALIASES"},
+    "skips_after_warm_up": {"WRONG_AFTER_WARM_UP"},
+    "view_of_input": {"OUTPUT_ALIASES"},
+    "writes_outside": {"WRITE_OUTSIDE_SCRATCH"},
+    "zeros": {"NUMERICAL_MISMATCH"},
 }
-"""The reason for which each cheat is caught on a CPU."""
+"""The reason for which each cheat is caught on a CPU: one of these."""
+
+LIMITS = {
+    "endless_loop": dataclasses.replace(QUICK, run_seconds=8),
+    "memory_hog": dataclasses.replace(QUICK, memory_bytes=2**30),
+}
 
 
-def judged(job: Job, folder: Path, tensors: Path | None = None) -> dict[str, Any]:
+def judged(jobs: dict[str, Job], folder: Path, tensors: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Run jobs as one batch, which loads torch once for all of them; return the result of each."""
     (folder / "jobs").mkdir()
-    (folder / "jobs" / "job.json").write_text(job.text)
+    for name, job in jobs.items():
+        (folder / "jobs" / f"{name}.json").write_text(job.text)
     run_batch([folder / "jobs"], folder / "results", device="cpu", tensors=tensors, report=lambda event: None)
-    [result] = (folder / "results").glob("*.json")
-    document: dict[str, Any] = json.loads(result.read_text())
-    return document
+    assert len(list((folder / "results").iterdir())) == len(jobs)
+    return {name: json.loads((folder / "results" / f"{job.short}.json").read_text()) for name, job in jobs.items()}
 
 
 def codes(result: dict[str, Any]) -> list[str]:
@@ -79,12 +85,18 @@ def codes(result: dict[str, Any]) -> list[str]:
     return found + ([result["cause"]["code"]] if result["cause"] else [])
 
 
+def check_outcomes(jobs: dict[str, Job], expected: dict[str, tuple[str, list[str]]], folder: Path) -> None:
+    results = judged(jobs, folder)
+    found = {name: (result["status"], codes(result)) for name, result in results.items()}
+    assert found == expected, [results[name]["log"] for name in jobs if found[name] != expected[name]]
+
+
 def test_every_cheat_has_its_reason() -> None:
     assert {path.stem for path in CHEATS.glob("*.py")} == {*CAUGHT, *GPU_ONLY, "honest"}
 
 
 def test_an_honest_solution_passes_and_nothing_is_timed(tmp_path: Path) -> None:
-    result = judged(cheat("honest"), tmp_path)
+    [result] = judged({"honest": cheat("honest")}, tmp_path).values()
     assert (result["status"], codes(result)) == ("passed", [])
     assert result["measurement"] is None
     assert result["reference"] == "float64"
@@ -94,44 +106,41 @@ def test_an_honest_solution_passes_and_nothing_is_timed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name if name == "cached_by_pointer" else pytest.param(name, marks=pytest.mark.slow) for name in CAUGHT]
+    "names",
+    [
+        ["cached_by_pointer"],
+        pytest.param(list(CAUGHT)[1::2], marks=pytest.mark.slow),
+        pytest.param(list(CAUGHT)[2::2], marks=pytest.mark.slow),
+    ],
+    ids=["one", "odd", "even"],
 )
-def test_cheat(name: str, tmp_path: Path) -> None:
-    limits = QUICK
-    if name == "endless_loop":
-        limits = dataclasses.replace(QUICK, run_seconds=8)
-    if name == "memory_hog":
-        limits = dataclasses.replace(QUICK, memory_bytes=2**31)
-    result = judged(cheat(name, limits=limits), tmp_path)
-    expected = CAUGHT[name]
-    assert set(codes(result)) & set([expected] if isinstance(expected, str) else expected), codes(result)
-    assert result["status"] != "passed"
-    assert result["measurement"] is None
+def test_cheats_are_caught(names: list[str], tmp_path: Path) -> None:
+    results = judged({name: cheat(name, limits=LIMITS.get(name, QUICK)) for name in names}, tmp_path)
+    assert {name: codes(result) for name, result in results.items() if not CAUGHT[name] & set(codes(result))} == {}
+    assert [name for name, result in results.items() if result["status"] == "passed"] == []
+    assert [name for name, result in results.items() if result["measurement"] is not None] == []
     assert not Path("/tmp/kernelhouse-was-here").exists()  # noqa: S108
 
 
-CPP = """#include <torch/extension.h>
+CPP = """#include <ATen/core/Tensor.h>
+#include <torch/csrc/utils/pybind.h>
 
-void run(torch::Tensor x, torch::Tensor y, torch::Tensor out) { out.copy_(x + 2 * y); }
+void run(at::Tensor x, at::Tensor y, at::Tensor out) { out.copy_(x.add(y, 2)); }
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("run", &run); }
 """
+"""With torch/extension.h, the compiler would take ten times as long."""
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("ninja") is None or shutil.which("c++") is None, reason="needs ninja and a compiler")
-@pytest.mark.parametrize(
-    ("source", "outcome"),
-    [
-        (CPP, ("passed", [])),
-        (CPP.replace("out.copy_(x", "out.copy(x"), ("compile_error", ["COMPILE_ERROR"])),
-    ],
-    ids=["good", "bad"],
-)
-def test_extensions_in_cpp(source: str, outcome: tuple[str, list[str]], tmp_path: Path) -> None:
-    job = make_job({"main.cpp": source}, language="cpp", destination_passing_style=True)
-    result = judged(job, tmp_path)
-    assert (result["status"], codes(result)) == outcome, result["log"]
+def test_extensions_in_cpp(tmp_path: Path) -> None:
+    sources = {"good": CPP, "bad": CPP.replace("out.copy_(x", "out.copy(x")}
+    jobs = {
+        name: make_job({"main.cpp": source}, language="cpp", destination_passing_style=True)
+        for name, source in sources.items()
+    }
+    check_outcomes(jobs, {"good": ("passed", []), "bad": ("compile_error", ["COMPILE_ERROR"])}, tmp_path)
 
 
 HONEST = "def run(x, y):\n    return x + 2 * y\n"
@@ -165,70 +174,62 @@ REPLACES_LOG = "import os\n\nos.remove('log')\nos.mkfifo('log')\n\n\n"
 """A judge that opened it by name would wait for ever, or read what the solution may not."""
 
 
+def python(source: str, **given: Any) -> Job:
+    return make_job({"main.py": source}, **given)
+
+
+OUTCOMES = {
+    "dependency": (python("import nothing_like_this\n" + HONEST), ("incomplete_evidence", ["MISSING_DEPENDENCY"])),
+    "entry": (python("def other():\n    pass\n"), ("incomplete_evidence", ["MISSING_ENTRY_POINT"])),
+    "source": (python(""), ("incomplete_evidence", ["MISSING_SOURCE"])),
+    "late-dependency": (
+        python("def run(x, y):\n    import nothing_like_this\n"),
+        ("incomplete_evidence", ["MISSING_DEPENDENCY"]),
+    ),
+    "syntax": (python("def run(\n"), ("compile_error", ["COMPILE_ERROR"])),
+    "raises": (python("def run(x, y):\n    raise ValueError('no')\n"), ("runtime_error", ["RUNTIME_ERROR"])),
+    "exits": (python("import os\n\n\ndef run(x, y):\n    os._exit(3)\n"), ("runtime_error", ["RUNTIME_ERROR"])),
+    "shape": (python("def run(x, y):\n    return (x + 2 * y)[1:]\n"), ("incorrect_shape", ["INCORRECT_SHAPE"])),
+    "dtype": (python("def run(x, y):\n    return x.double()\n"), ("incorrect_dtype", ["INCORRECT_DTYPE"])),
+    "hidden": (
+        python("def run(x, y):\n    return x + 2 * y if len(x) == 4096 else x * 0\n"),
+        ("incorrect_numerical", ["HIDDEN_SHAPE_MISMATCH"]),
+    ),
+    "hidden-raises": (
+        python("def run(x, y):\n    assert len(x) == 4096\n    return x + 2 * y\n"),
+        ("runtime_error", ["RUNTIME_ERROR"]),
+    ),
+    "one-element": (
+        python("def run(x, y):\n    return (x + 2 * y).new_zeros(4096)[:len(x)] + x + 2 * y\n", axes={"N": 1}),
+        ("passed", []),
+    ),
+    "nothing": (python("def run(x, y):\n    x + 2 * y\n"), ("incorrect_numerical", ["OUTPUT_NOT_WRITTEN"])),
+    "prints": (python(PRINTS), ("resource_exceeded", ["OUTPUT_LIMIT"])),
+    "forks": (python(FORKS), ("policy_violation", ["PROCESS_LEFT_BEHIND"])),
+    "forges": (python(FORGES), ("incomplete_evidence", ["JUDGE_FAILED"])),
+    "kills": (python(KILLS), ("policy_violation", ["SIGNAL_SENT"])),
+    "log": (python(REPLACES_LOG + HONEST), ("passed", [])),
+    "device": (python(HONEST, device="NVIDIA B200"), ("incomplete_evidence", ["DEVICE_NOT_PRESENT"])),
+    "destination": (
+        python("def run(x, y, out):\n    out.copy_(x + 2 * y)\n", destination_passing_style=True),
+        ("passed", []),
+    ),
+    "two-files": (make_job({"main.py": "from helper import run\n", "helper.py": HONEST}), ("passed", [])),
+}
+"""Jobs, and what becomes of each: status of its run, and codes."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("sources", "given", "outcome"),
-    [
-        ({"main.py": "import nothing_like_this\n" + HONEST}, {}, ("incomplete_evidence", ["MISSING_DEPENDENCY"])),
-        ({"main.py": "def other():\n    pass\n"}, {}, ("incomplete_evidence", ["MISSING_ENTRY_POINT"])),
-        ({"main.py": ""}, {}, ("incomplete_evidence", ["MISSING_SOURCE"])),
-        (
-            {"main.py": "def run(x, y):\n    import nothing_like_this\n"},
-            {},
-            ("incomplete_evidence", ["MISSING_DEPENDENCY"]),
-        ),
-        ({"main.py": "def run(\n"}, {}, ("compile_error", ["COMPILE_ERROR"])),
-        ({"main.py": "def run(x, y):\n    raise ValueError('no')\n"}, {}, ("runtime_error", ["RUNTIME_ERROR"])),
-        ({"main.py": "import os\n\n\ndef run(x, y):\n    os._exit(3)\n"}, {}, ("runtime_error", ["RUNTIME_ERROR"])),
-        ({"main.py": "def run(x, y):\n    return (x + 2 * y)[1:]\n"}, {}, ("incorrect_shape", ["INCORRECT_SHAPE"])),
-        ({"main.py": "def run(x, y):\n    return x.double()\n"}, {}, ("incorrect_dtype", ["INCORRECT_DTYPE"])),
-        (
-            {"main.py": "def run(x, y):\n    return x + 2 * y if len(x) == 4096 else x * 0\n"},
-            {},
-            ("incorrect_numerical", ["HIDDEN_SHAPE_MISMATCH"]),
-        ),
-        (
-            {"main.py": "def run(x, y):\n    assert len(x) == 4096\n    return x + 2 * y\n"},
-            {},
-            ("runtime_error", ["RUNTIME_ERROR"]),
-        ),
-        (
-            {"main.py": "def run(x, y):\n    return (x + 2 * y).new_zeros(4096)[:len(x)] + x + 2 * y\n"},
-            {"axes": {"N": 1}},
-            ("passed", []),
-        ),
-        ({"main.py": "def run(x, y):\n    x + 2 * y\n"}, {}, ("incorrect_numerical", ["OUTPUT_NOT_WRITTEN"])),
-        ({"main.py": PRINTS}, {}, ("resource_exceeded", ["OUTPUT_LIMIT"])),
-        ({"main.py": FORKS}, {}, ("policy_violation", ["PROCESS_LEFT_BEHIND"])),
-        ({"main.py": FORGES}, {}, ("incomplete_evidence", ["JUDGE_FAILED"])),
-        ({"main.py": KILLS}, {}, ("policy_violation", ["SIGNAL_SENT"])),
-        ({"main.py": REPLACES_LOG + HONEST}, {}, ("passed", [])),
-        ({"main.py": HONEST}, {"device": "NVIDIA B200"}, ("incomplete_evidence", ["DEVICE_NOT_PRESENT"])),
-        (
-            {"main.py": "def run(x, y, out):\n    out.copy_(x + 2 * y)\n"},
-            {"destination_passing_style": True},
-            ("passed", []),
-        ),
-        ({"main.py": "from helper import run\n", "helper.py": HONEST}, {}, ("passed", [])),
-    ],
-    ids=[
-        "dependency", "entry", "source", "late-dependency", "syntax", "raises", "exits", "shape", "dtype", "hidden",
-        "hidden-raises", "one-element", "nothing", "prints", "forks", "forges", "kills", "log", "device", "destination",
-        "two-files",
-    ],
-)  # fmt: skip
-def test_outcome(
-    sources: dict[str, str], given: dict[str, Any], outcome: tuple[str, list[str]], tmp_path: Path
-) -> None:
-    result = judged(make_job(sources, **given), tmp_path)
-    assert (result["status"], codes(result)) == outcome, result["log"]
+@pytest.mark.parametrize("names", [list(OUTCOMES)[::2], list(OUTCOMES)[1::2]], ids=["even", "odd"])
+def test_outcomes(names: list[str], tmp_path: Path) -> None:
+    check_outcomes({name: OUTCOMES[name][0] for name in names}, {name: OUTCOMES[name][1] for name in names}, tmp_path)
 
 
 @pytest.mark.slow
 def test_a_batch_resumes_and_a_crashed_job_spoils_no_other(tmp_path: Path) -> None:
     jobs = tmp_path / "jobs"
     jobs.mkdir()
-    (jobs / "a.json").write_text(make_job({"main.py": "import os\nos._exit(3)\n"}, name="a").text)
+    (jobs / "a.json").write_text(python("import os\nos._exit(3)\n", name="a").text)
     (jobs / "b.json").write_text(cheat("honest").text)
     out = tmp_path / "results"
     first = run_batch([jobs], out, device="cpu", tensors=None, report=lambda event: None)
@@ -267,7 +268,7 @@ def test_a_batch_that_cannot_begin_says_so_and_leaves_no_result(
 
 
 def test_a_result_that_cannot_be_written_ends_the_batch_in_one_sentence(tmp_path: Path) -> None:
-    job = make_job({"main.py": "import nothing_like_this\n"})
+    job = python("")
     (tmp_path / "a.json").write_text(job.text)
     (tmp_path / "out" / f"{job.short}.json").mkdir(parents=True)
     with pytest.raises(CannotRun, match=r"cannot be written .*: make room and run the same again"):
@@ -276,7 +277,7 @@ def test_a_result_that_cannot_be_written_ends_the_batch_in_one_sentence(tmp_path
 
 
 def test_a_job_whose_judge_failed_can_be_imported_and_is_run_again(tmp_path: Path) -> None:
-    job = make_job({"main.py": "import nothing_like_this\n"})
+    job = python("")
     (tmp_path / "a.json").write_text(job.text)
     failed = _failure(job, "cpu", _host_facts("cpu"), "the judge ended with status -9", "")
     read = read_result(*parse_result(json.dumps(failed)))
@@ -286,13 +287,13 @@ def test_a_job_whose_judge_failed_can_be_imported_and_is_run_again(tmp_path: Pat
     out.mkdir()
     write_result(out / f"{job.short}.json", failed)
     [event] = run_batch([tmp_path / "a.json"], out, device="cpu", tensors=None, report=lambda event: None)
-    assert (event.resumed, event.detail.partition(":")[0]) == (False, "MISSING_DEPENDENCY")
+    assert (event.resumed, event.detail.partition(":")[0]) == (False, "MISSING_SOURCE")
 
 
 def test_an_interrupted_batch_says_so_leaves_nothing_behind_and_goes_on(tmp_path: Path) -> None:
     (tmp_path / "jobs").mkdir()
-    for place, source in (("a", "import nothing_like_this\n"), ("b", "while True:\n    pass\n")):
-        (tmp_path / "jobs" / f"{place}.json").write_text(make_job({"main.py": source}, name=place).text)
+    for place, source in (("a", ""), ("b", "while True:\n    pass\n")):
+        (tmp_path / "jobs" / f"{place}.json").write_text(python(source, name=place).text)
     (tmp_path / "tmp").mkdir()
     command = [sys.executable, "-m", "pipeline.rerun.runner", str(tmp_path / "jobs"), "--out", str(tmp_path / "out")]
     with subprocess.Popen(
@@ -300,7 +301,7 @@ def test_an_interrupted_batch_says_so_leaves_nothing_behind_and_goes_on(tmp_path
         env={**os.environ, "TMPDIR": str(tmp_path / "tmp")}, cwd=RUNNER.parents[2],
     ) as batch:  # fmt: skip
         assert batch.stderr is not None
-        assert "MISSING_DEPENDENCY" in batch.stderr.readline()
+        assert "MISSING_SOURCE" in batch.stderr.readline()
         batch.send_signal(signal.SIGINT)
         assert batch.stderr.read() == "runner: interrupted; the same command goes on from here\n"
     assert batch.returncode == 130
@@ -337,7 +338,7 @@ TWO_AXES = DEFINITION["axes"] | {"M": {"type": "var"}}
 def test_other_shapes_are_tried_where_every_input_has_a_recipe(
     definition: dict[str, Any], axes: dict[str, int], inputs: dict[str, Any], free: set[str], tmp_path: Path
 ) -> None:
-    job = make_job({"main.py": HONEST}, definition=DEFINITION | definition, axes=axes, inputs=inputs)
+    job = python(HONEST, definition=DEFINITION | definition, axes=axes, inputs=inputs)
     judge = Judge(job, device="cpu", tensors=None, scratch=tmp_path)
     problem = judge._hidden_problem()
     assert (problem is not None) == bool(free)
@@ -370,42 +371,42 @@ BLOB = "./blob/workloads/x.safetensors"
 FROM_FILE = {"x": {"type": "safetensors", "path": BLOB, "tensor_key": "k"}, "y": {"type": "random"}}
 
 
-@pytest.mark.parametrize(
-    ("alter", "cause", "said"),
-    [
-        (lambda file: None, None, ""),
-        (lambda file: file.unlink(), "MISSING_TENSOR_FILE", "is not in the folder of --tensors"),
-        (lambda file: file.write_bytes(file.read_bytes()[:-1] + b"!"), "TENSOR_FILE_MISMATCH", "and the job names"),
-    ],
-    ids=["there", "gone", "another"],
-)
-def test_inputs_come_from_the_tensor_file_that_the_plan_found(
-    alter: Callable[[Path], object], cause: str | None, said: str, tmp_path: Path
-) -> None:
+def test_inputs_come_from_the_tensor_files_that_the_plan_found(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     shutil.copytree(VERDICTS / "trace-set", folder)
-    digest = safetensors(folder / BLOB, k=torch.arange(4096, dtype=torch.float32))
     file = next(folder.glob("traces/*/*/*.jsonl"))
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     record = next(line for line in lines if line["solution"] == "reported_fast")
-    record["workload"] |= {"inputs": FROM_FILE, "axes": {"N": 4096}}
-    file.write_text(json.dumps(record) + "\n")
+    records, expected = [], {}
+    for number, name in enumerate(("there", "gone", "another")):
+        path, length = f"./blob/workloads/{name}.safetensors", 4096 + number
+        inputs = FROM_FILE | {"x": FROM_FILE["x"] | {"path": path}}
+        records.append(record | {"workload": {"axes": {"N": length}, "inputs": inputs, "uuid": name}})
+        expected[name] = {path: safetensors(folder / path, k=torch.arange(length, dtype=torch.float32))}
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
     data = DataDirectory(tmp_path / "data")
     ingest(data, IngestRequest(source=str(folder)))
     with closing(connect(data.database)) as connection:
-        [job] = plan(connection, data, Selection(solution="reported_fast")).jobs
-    assert job.document["tensor_files"] == {BLOB: digest}
-    alter(folder / BLOB)
-    result = judged(job, tmp_path, tensors=folder)
-    [verdict] = import_reruns(data, tmp_path / "results", lambda *_: None)[1]
-    if cause is None:
-        assert result["status"] == "passed", result["cause"]
-        assert (result["inputs"]["sets"], result["hidden_shapes"]) == (4, [])
-        assert verdict["verdict"] == "CORRECT_OTHER_HARDWARE"
-    else:
-        assert (result["status"], result["cause"]["code"]) == ("incomplete_evidence", cause)
-        assert said in result["cause"]["detail"]
-        assert (verdict["verdict"], verdict["reasons"]) == ("FAILED", [cause])
+        planned = plan(connection, data, Selection(solution="reported_fast")).jobs
+    jobs = {job.document["workload_record"]["uuid"]: job for job in planned}
+    assert {name: job.document["tensor_files"] for name, job in jobs.items()} == expected
+    (folder / "blob/workloads/gone.safetensors").unlink()
+    another = folder / "blob/workloads/another.safetensors"
+    another.write_bytes(another.read_bytes()[:-1] + b"!")
+
+    results = judged(jobs, tmp_path, tensors=folder)
+    there = results.pop("there")
+    assert there["status"] == "passed", there["cause"]
+    assert (there["inputs"]["sets"], there["hidden_shapes"]) == (4, [])
+    assert {name: result["status"] for name, result in results.items()} == dict.fromkeys(results, "incomplete_evidence")
+    causes = {name: result["cause"]["code"] for name, result in results.items()}
+    assert causes == {"gone": "MISSING_TENSOR_FILE", "another": "TENSOR_FILE_MISMATCH"}
+    assert "is not in the folder of --tensors" in results["gone"]["cause"]["detail"]
+    assert "and the job names" in results["another"]["cause"]["detail"]
+    verdicts = import_reruns(data, tmp_path / "results", lambda *_: None)[1]
+    failed = [verdict["reasons"] for verdict in verdicts if verdict["verdict"] == "FAILED"]
+    assert sorted(failed) == [["MISSING_TENSOR_FILE"], ["TENSOR_FILE_MISMATCH"]]
+    assert [verdict["verdict"] for verdict in verdicts if verdict["verdict"] != "FAILED"] == ["CORRECT_OTHER_HARDWARE"]
 
 
 def test_a_tensor_is_what_its_file_says(tmp_path: Path) -> None:

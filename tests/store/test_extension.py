@@ -44,6 +44,28 @@ def extended(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return told
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A synthetic trace set: read it, never change it."""
+    folder = tmp_path_factory.mktemp("synthetic") / "whole"
+    write_trace_set(folder, 1_500)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ingested(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = DataDirectory(tmp_path_factory.mktemp("ingested") / "data")
+    ingest(data, IngestRequest(str(whole)))
+    return data.root
+
+
+@pytest.fixture
+def data(ingested: Path, tmp_path: Path) -> DataDirectory:
+    """A data directory with the synthetic trace set, built anew."""
+    shutil.copytree(ingested, tmp_path / "data")
+    return DataDirectory(tmp_path / "data")
+
+
 def _compare(data: DataDirectory, folder: Path) -> None:
     pull.derive(data, folder / "anew.duckdb")
     assert _rows(data.database) == _rows(folder / "anew.duckdb")
@@ -80,12 +102,9 @@ def _one_uuid_for_other_axes(folder: Path, whole: Path) -> None:
     "change", [_one_more, _one_solution_more, _another_definition_of_a_name, _one_uuid_for_other_axes]
 )
 def test_an_extended_database_is_as_if_built_anew(
-    change: Callable[[Path, Path], None], tmp_path: Path, extended: list[bool]
+    change: Callable[[Path, Path], None], whole: Path, data: DataDirectory, tmp_path: Path, extended: list[bool]
 ) -> None:
-    whole, more = tmp_path / "whole", tmp_path / "more"
-    write_trace_set(whole, 1_500)
-    data = DataDirectory(tmp_path / "data")
-    ingest(data, IngestRequest(str(whole)))
+    more = tmp_path / "more"
     change(more, whole)
     assert ingest(data, IngestRequest(str(more))).published
     assert extended == [True]
@@ -138,11 +157,9 @@ def test_withdrawals_and_returns(tmp_path: Path, extended: list[bool]) -> None:
     assert extended == [True, True]
 
 
-def test_changed_corrections_are_built_in_anew_and_kept_by_extensions(tmp_path: Path, extended: list[bool]) -> None:
-    whole = tmp_path / "whole"
-    write_trace_set(whole, 1_500)
-    data = DataDirectory(tmp_path / "data")
-    ingest(data, IngestRequest(str(whole)))
+def test_changed_corrections_are_built_in_anew_and_kept_by_extensions(
+    data: DataDirectory, tmp_path: Path, extended: list[bool]
+) -> None:
     with duckdb.connect(str(data.database), read_only=True) as connection:
         [(run,)] = connection.execute("SELECT run_digest FROM current_records ORDER BY ALL LIMIT 1").fetchall()
     data.corrections.write_text(
@@ -163,12 +180,9 @@ def test_changed_corrections_are_built_in_anew_and_kept_by_extensions(tmp_path: 
 
 
 def test_a_database_that_was_extended_often_is_built_anew(
-    tmp_path: Path, extended: list[bool], monkeypatch: pytest.MonkeyPatch
+    data: DataDirectory, tmp_path: Path, extended: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(extension, "_MOST_ROW_GROUPS", (1, 2))
-    write_trace_set(tmp_path / "whole", 1_500)
-    data = DataDirectory(tmp_path / "data")
-    ingest(data, IngestRequest(str(tmp_path / "whole")))
     for number in range(4):
         write_one_more(tmp_path / f"more-{number}", 50, seed=number)
         ingest(data, IngestRequest(str(tmp_path / f"more-{number}")))
