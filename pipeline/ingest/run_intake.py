@@ -7,11 +7,9 @@ files always make the same parts.
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +19,7 @@ import pyarrow.compute as pc
 from pipeline.ingest import rows, run_tables
 from pipeline.ingest.catalog import Catalog
 from pipeline.ingest.collector import Collector
+from pipeline.ingest.memory import collecting_by_hand, keeping_freed
 from pipeline.ingest.run_tables import PLACE, Placed, TraceFile
 from pipeline.manifests import BenchmarkProtocol, ExecutionEnvironment
 from pipeline.normalize.adapter import Adapter, Held, ReadRun, RunBatch, RunReader
@@ -29,10 +28,10 @@ from pipeline.store.ledger import Ledger
 from pipeline.store.snapshots import Snapshot
 from pipeline.upstream.framing import Record
 
-BATCH_RECORDS = 32_768
+BATCH_RECORDS = 16_384
 BATCH_BYTES = 32 * 2**20
 
-_BATCHES_A_COLLECTION = 8
+_BATCHES_A_COLLECTION = 16
 """After so many, what reference cycles there are is looked for."""
 
 
@@ -106,7 +105,7 @@ class RunIntake:
     def read(self, files: Iterable[tuple[TraceFile, Iterable[Record]]]) -> Counter[str]:
         """Take the records of files; return how many were added, already known, duplicates and quarantined."""
         reader = self._adapter.columns(self._catalog)
-        with ThreadPoolExecutor(max_workers=1) as worker, _collecting_by_hand() as collect:
+        with ThreadPoolExecutor(max_workers=1) as worker, keeping_freed(), collecting_by_hand() as collect:
             taking: Future[None] | None = None
             for number, waiting in enumerate(self._batches(files), 1):
                 batch = self._read_batch(waiting, reader)
@@ -244,22 +243,6 @@ class RunIntake:
             seen.add(_key(digest))
             new.append(len(seen) > before)
         return new
-
-
-@contextmanager
-def _collecting_by_hand() -> Iterator[Callable[[], object]]:
-    """Switch the search for reference cycles off and give a function for it to be called now and then.
-
-    Batches are made of many small tuples and of no cycle. Left alone, Python looks through all of them again and again,
-    for a third of the whole time.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield lambda: gc.collect(1)
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _key(digest: str) -> bytes:
