@@ -43,13 +43,21 @@ def later_set() -> dict[str, bytes]:
     }
 
 
+@pytest.fixture(scope="module")
+def pulled(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """Three pulls: documents that free records, an edit, a second trace set. Read it, never change it."""
+    warehouse = Warehouse(tmp_path_factory.mktemp("pulled") / "warehouse")
+    warehouse.take({TRACES: small_set()[TRACES]}, repository=REPOSITORY)
+    warehouse.take(small_set(), repository=REPOSITORY, revision=REVISIONS[0])
+    warehouse.take(later_set(), repository=REPOSITORY, revision=REVISIONS[1])
+    warehouse.ingest(small_set())
+    return warehouse
+
+
 @pytest.fixture
-def grown(warehouse_at: Warehouse) -> Warehouse:
-    """Three pulls: documents that free records, an edit, a second trace set."""
-    warehouse_at.take({TRACES: small_set()[TRACES]}, repository=REPOSITORY)
-    warehouse_at.take(small_set(), repository=REPOSITORY, revision=REVISIONS[0])
-    warehouse_at.take(later_set(), repository=REPOSITORY, revision=REVISIONS[1])
-    warehouse_at.ingest(small_set())
+def grown(pulled: Warehouse, warehouse_at: Warehouse) -> Warehouse:
+    """A copy of the three pulls that a test may change."""
+    shutil.copytree(pulled.root, warehouse_at.root)
     return warehouse_at
 
 

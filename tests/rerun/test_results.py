@@ -59,6 +59,18 @@ def fixtures(tmp_path_factory: pytest.TempPathFactory) -> DataDirectory:
     return imported(tmp_path_factory.mktemp("v") / "data", str(VERDICTS / "trace-set"), VERDICTS / "results")
 
 
+@pytest.fixture(scope="module")
+def reran(tmp_path_factory: pytest.TempPathFactory) -> DataDirectory:
+    return imported(tmp_path_factory.mktemp("reran") / "data", "sample", H200 / "reruns")
+
+
+@pytest.fixture
+def own(reran: DataDirectory, tmp_path: Path) -> DataDirectory:
+    """A data directory with the reruns on an H200 that a test may change."""
+    shutil.copytree(reran.root, tmp_path / "data")
+    return DataDirectory(tmp_path / "data")
+
+
 @pytest.fixture
 def connection(h200: DataDirectory) -> Iterator[DuckDBPyConnection]:
     with closing(connect(h200.database)) as opened:
@@ -185,22 +197,19 @@ def test_a_dossier_shows_what_reruns_it_and_where_its_samples_lie(
     assert (sha256_of(text), len(text)) == (samples.digest, samples.size_bytes)
 
 
-def test_rebuilding_gives_the_same_rows(tmp_path: Path) -> None:
-    data = imported(tmp_path / "data", "sample", H200 / "reruns")
-
+def test_rebuilding_gives_the_same_rows(own: DataDirectory) -> None:
     def rows() -> Any:
-        with closing(connect(data.database)) as connection:
+        with closing(connect(own.database)) as connection:
             return connection.execute("SELECT * FROM reruns ORDER BY run_digest").fetchall()
 
     before = rows()
-    ingest(data, IngestRequest(source=None, rebuild=True))
+    ingest(own, IngestRequest(source=None, rebuild=True))
     assert rows() == before
     assert len(before) == 7
 
 
-def test_importing_again_adds_nothing(tmp_path: Path) -> None:
-    data = imported(tmp_path / "data", "sample", H200 / "reruns")
-    report, verdicts = import_reruns(data, H200 / "reruns", quiet)
+def test_importing_again_adds_nothing(own: DataDirectory) -> None:
+    report, verdicts = import_reruns(own, H200 / "reruns", quiet)
     assert (report.new_snapshot, report.added, len(verdicts)) == (False, 0, 7)
 
 
@@ -411,22 +420,24 @@ SEALED = ("format", "job", "nonce", "parts", "digest")
     ],
     ids=["other-verifier", "same-gpu", "same-host"],
 )
-def test_two_verifiers_who_agree_make_a_run_replicated(identity: dict[str, str], level: str, tmp_path: Path) -> None:
+def test_two_verifiers_who_agree_make_a_run_replicated(
+    identity: dict[str, str], level: str, own: DataDirectory, tmp_path: Path
+) -> None:
     of_another_verifier(H200 / "reruns", tmp_path / "other", **identity)
-    data = imported(tmp_path / "data", "sample", H200 / "reruns", tmp_path / "other")
-    with closing(connect(data.database)) as connection:
+    import_reruns(own, tmp_path / "other", quiet)
+    with closing(connect(own.database)) as connection:
         rows = connection.execute(
             "SELECT target_run_digest, list(run_digest) FROM reruns WHERE passed GROUP BY ALL ORDER BY ALL"
         ).fetchall()
-        assert [check for check in verify(connection, data, quiet) if not check.ok] == []
+        assert [check for check in verify(connection, own, quiet) if not check.ok] == []
     assert [len(reruns) for _, reruns in rows] == [2, 2, 2]
     for target, reruns in rows:
         for run in (target, *reruns):
-            shown = CliRunner().invoke(main, ["show", run, "--data", str(data.root)])
+            shown = CliRunner().invoke(main, ["show", run, "--data", str(own.root)])
             assert f"  {level} · " in shown.output
             assert shown.output.count("  Rerun sha256:") == (2 if run == target else 0)
             assert shown.output.count("  Controlled rerun of ") == (0 if run == target else 1)
-    failed = CliRunner().invoke(main, ["show", "mm_fp4_nvfp4_cudnn_n4096_k4096", "--data", str(data.root)])
+    failed = CliRunner().invoke(main, ["show", "mm_fp4_nvfp4_cudnn_n4096_k4096", "--data", str(own.root)])
     assert "Reported" in failed.output
 
 
