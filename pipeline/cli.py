@@ -734,11 +734,13 @@ def plan(
 
     JSON: {schema_version, jobs: [file], left_out: {run_digest: reason}}.
     """
+    from pipeline.export.files import refuse_own
     from pipeline.render.reruns import render_plan
     from pipeline.rerun.jobs import Limits
     from pipeline.rerun.plan import Selection, write_jobs
     from pipeline.rerun.plan import plan as choose
 
+    refuse_own(out)
     limits = Limits(build_seconds=build_seconds, run_seconds=run_seconds, memory_bytes=memory_gib * 2**30)
     with session.warehouse() as connection:
         planned = choose(connection, session.data, Selection(**chosen), device=device, limits=limits, limit=limit)
@@ -774,9 +776,11 @@ def run(
     """
     from importlib.util import find_spec
 
+    from pipeline.export.files import refuse_own
     from pipeline.rerun.runner.batch import CannotRun, run_batch
     from pipeline.rerun.runner.job import JobError
 
+    refuse_own(out)
     if not allow_code:
         raise UsageError("the jobs carry untrusted code: add --allow-code to run it in the sandbox")
     if find_spec("torch") is None:
@@ -820,6 +824,7 @@ def import_(session: Session, folder: Path, traces: Path | None) -> None:
 
     JSON: {schema_version, report: {...}, reruns: [{run_digest, target_run_digest, verdict, reasons, ratio, ...}]}.
     """
+    from pipeline.export.files import check_target
     from pipeline.ingest.reruns import import_reruns
     from pipeline.render.ingest import render
     from pipeline.render.progress import progress
@@ -827,6 +832,8 @@ def import_(session: Session, folder: Path, traces: Path | None) -> None:
     from pipeline.rerun.results import read_results
     from pipeline.rerun.traces import write_traces
 
+    if traces is not None:
+        check_target(traces)
     with progress(session.shows_progress) as report_progress:
         report, verdicts = import_reruns(session.data, folder, report_progress)
     if traces is not None:

@@ -24,6 +24,7 @@ from tests.conftest import House
 from tests.fake_hub.server import REPOSITORY, FakeHub, Fault
 from tests.fake_hub.sets import sample_files
 from tests.query.warehouse_fixture import GEMM, GROUPED, UNMEASURED
+from tests.trace_set import tree
 
 COMMANDS = sorted(main.commands)
 ROOT = Path(__file__).parents[1]
@@ -415,6 +416,26 @@ def test_digest_refuses_what_is_no_manifest(run: Run, text: str) -> None:
 )
 def test_a_failure_is_one_line_that_says_what_to_do(run: Run, arguments: list[str], sentence: str) -> None:
     assert sentence in lines_of_failure(run(*arguments))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["export", "runs", "--out", "corrections.toml"],
+        ["sql", "SELECT 1", "--out", "dagster/x.csv"],
+        ["rerun", "plan", "--records", "--out", "snapshots"],
+        ["rerun", "run", ".", "--allow-code", "--out", "tables/commits"],
+        ["rerun", "import", ".", "--traces", "format.json"],
+    ],
+)
+def test_nothing_is_written_to_what_a_data_directory_consists_of(
+    own_house: House, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(own_house.data.root)
+    before = tree(own_house.data.root)
+    result = CliRunner().invoke(main, ["--data", ".", *arguments])
+    assert "belongs to the data directory" in lines_of_failure(result)
+    assert tree(own_house.data.root) == before
 
 
 def test_a_failed_check_is_status_1_and_names_the_row(own_house: House) -> None:

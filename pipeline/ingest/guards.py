@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 
-from pipeline.errors import CheckFailure
+import duckdb
+
+from pipeline.errors import CheckFailure, DataDirectoryError
 from pipeline.normalize.adapter import Adapter
 from pipeline.sources.hub import is_complete_view
 from pipeline.sources.listing import Kind, Pull
+from pipeline.store import database
 from pipeline.store.blobs import BlobStore
+from pipeline.store.layout import DataDirectory
 from pipeline.store.parts import BlobRecords, Commit
-from pipeline.store.snapshots import Snapshot
+from pipeline.store.snapshots import Snapshot, missing_record, read_snapshots
 
 SHRINK_LIMIT = 0.2
 """Largest part of its records that a source may lose from one complete pull to the next unless a person agrees."""
+
+
+def recorded(data: DataDirectory) -> list[Snapshot]:
+    """Return all snapshots in their sequence, once it is sure that none is missing.
+
+    Raises:
+        DataDirectoryError: the record of a pull that was ingested or published is missing, or one is damaged.
+    """
+    snapshots = read_snapshots(data)
+    known = {snapshot.snapshot_id for snapshot in snapshots}
+    for sequence, snapshot_id in _published(data):
+        if snapshot_id not in known:
+            raise missing_record(data, sequence)
+    return snapshots
+
+
+def _published(data: DataDirectory) -> list[tuple[int, str]]:
+    """Return the pulls that the published database names; none where it cannot be read, since a rebuild mends that."""
+    try:
+        with closing(database.connect(data.database)) as connection:
+            return connection.execute("SELECT sequence, snapshot_id FROM snapshots ORDER BY sequence").fetchall()
+    except (DataDirectoryError, duckdb.Error):
+        return []
 
 
 def check_shrink(

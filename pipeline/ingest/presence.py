@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from pipeline.ingest.intact import IntactBlobs
 from pipeline.ingest.rows import Row
 from pipeline.normalize.adapter import Adapter
 from pipeline.sources.hub import is_complete_view
 from pipeline.sources.listing import Kind
-from pipeline.store.blobs import BlobStore
 from pipeline.store.snapshots import Snapshot
 from pipeline.upstream.framing import is_lfs_pointer
 
@@ -34,7 +34,7 @@ class Presence:
         snapshot: Snapshot,
         earlier: Sequence[Snapshot],
         withdrawn: Collection[str],
-        blobs: BlobStore,
+        blobs: IntactBlobs,
         adapter: Adapter,
     ) -> None:
         self._snapshot = snapshot

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import pipeline
 from pipeline.errors import DataDirectoryError, KernelhouseError, SourceError, UsageError
-from pipeline.ingest.guards import check_shrink
+from pipeline.ingest.guards import check_shrink, recorded
+from pipeline.ingest.intact import IntactBlobs
 from pipeline.ingest.presence import REINSTATED, WITHDRAWN
 from pipeline.ingest.replay import Replay
 from pipeline.ingest.report import IngestReport, IngestRequest
@@ -93,9 +94,10 @@ def _ingest(
         pulled = None
         if request.source is not None or not request.rebuild:
             pulled = take(data, source, progress, accept_shrink=request.accept_shrink).snapshot_id
+        blobs = BlobStore(data.blobs)
         if request.rebuild:
-            forget_derived(data)
-        report = replay(data, progress, of=pulled)
+            forget_derived(data, blobs, progress)
+        report = replay(data, progress, of=pulled, blobs=blobs)
         published = publish(data, progress, force=request.rebuild)
     return replace(report, published=published, seconds=_since(started))
 
@@ -112,7 +114,7 @@ def take(data: DataDirectory, source: Source, progress: Progress = _quiet, *, ac
     blobs = BlobStore(data.blobs)
     blobs.remove_temporaries()
     remove_leftovers(data)
-    known = read_snapshots(data)
+    known = recorded(data)
     adapter = adapter_of(source)
     pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
     blobs.sync()
@@ -121,21 +123,27 @@ def take(data: DataDirectory, source: Source, progress: Progress = _quiet, *, ac
     return record_snapshot(data, pull, known, datetime.now(UTC))
 
 
-def replay(data: DataDirectory, progress: Progress = _quiet, *, of: str | None = None) -> IngestReport:
+def replay(
+    data: DataDirectory, progress: Progress = _quiet, *, of: str | None = None, blobs: BlobStore | None = None
+) -> IngestReport:
     """Bring the parts up to the snapshots; report on the snapshot of that id, else on the newest.
 
     Raises:
         UsageError: there is no snapshot.
-        DataDirectoryError: the data directory cannot be used.
+        DataDirectoryError: the data directory cannot be used, or a blob is damaged.
     """
     started = time.monotonic()
     data.check()
-    snapshots = read_snapshots(data)
-    if not snapshots:
-        raise UsageError(f"{data.root} holds no snapshot: ingest a source first")
+    snapshots = _some_recorded(data)
     snapshot = next((known for known in snapshots if known.snapshot_id == of), snapshots[-1])
-    replayed = replay_missing(data, BlobStore(data.blobs), FlashInferBench(), progress, wanted=snapshot)
+    replayed = replay_missing(data, blobs or BlobStore(data.blobs), FlashInferBench(), progress, wanted=snapshot)
     return _report(data, snapshot, replayed, started=started)
+
+
+def _some_recorded(data: DataDirectory) -> list[Snapshot]:
+    if not (snapshots := recorded(data)):
+        raise UsageError(f"{data.root} holds no snapshot: ingest a source first")
+    return snapshots
 
 
 def open_source(request: IngestRequest) -> Source:
@@ -201,6 +209,7 @@ def replay_missing(
     ``adapter`` reads the snapshots of its own name, a fresh one those of another.
     """
     snapshots = read_snapshots(data)
+    intact = IntactBlobs(blobs, snapshots)
     adapters = {adapter.name: adapter}
     done = committed(data, snapshots)
     remove_uncommitted(data, [commit for _, commit in done])
@@ -209,7 +218,7 @@ def replay_missing(
         name = snapshot.pull.adapter
         if name not in adapters:
             adapters[name] = new_adapter(name)
-        replay = Replay(snapshot, State(data, done), blobs, adapters[name], data)
+        replay = Replay(snapshot, State(data, done), intact, adapters[name], data)
         replay.run(progress)
         commit = replay.commit()
         write_commit(data, commit, snapshot)
@@ -314,9 +323,20 @@ def _build_key(commits: Sequence[Commit], corrections: Corrections) -> str:
     )
 
 
-def forget_derived(data: DataDirectory) -> None:
-    """Remove parts and commits; the published warehouse stays until the new one is ready."""
+def forget_derived(data: DataDirectory, blobs: BlobStore, progress: Progress = _quiet) -> None:
+    """Remove parts and commits, once it is sure that all of them can be made again.
+
+    The published warehouse stays until the new one is ready.
+
+    Raises:
+        UsageError: there is no snapshot.
+        DataDirectoryError: a snapshot record or a blob is missing or damaged, or this program cannot read it.
+    """
     data.prepare()
+    snapshots = _some_recorded(data)
+    for name in {snapshot.pull.adapter for snapshot in snapshots}:
+        new_adapter(name)
+    IntactBlobs(blobs, snapshots).check_all(progress)
     if data.commits.exists():
         shutil.rmtree(data.commits)
     for folder in data.tables.iterdir():
@@ -333,7 +353,7 @@ def _dry_run(
         scratch = _stand_in(data, Path(folder) / "data")
         blobs = BlobStore(data.blobs, scratch=scratch.blobs)
         adapter = adapter_of(source)
-        known = read_snapshots(scratch)
+        known = recorded(data)
         if request.source is not None or not request.rebuild:
             pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
             snapshot = record_snapshot(scratch, pull, known, datetime.now(UTC))
@@ -342,7 +362,7 @@ def _dry_run(
         else:
             raise UsageError(f"{data.root} holds no snapshot to rebuild from: name a SOURCE")
         if request.rebuild:
-            forget_derived(scratch)
+            forget_derived(scratch, blobs, progress)
         replay = replay_missing(scratch, blobs, adapter, progress, wanted=snapshot)
         return _report(scratch, snapshot, replay, started=started, dry_run=True)
 

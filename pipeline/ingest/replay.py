@@ -13,6 +13,7 @@ from pipeline.errors import KernelhouseError
 from pipeline.ingest import rows
 from pipeline.ingest.catalog import Catalog
 from pipeline.ingest.collector import Collector
+from pipeline.ingest.intact import IntactBlobs
 from pipeline.ingest.presence import Presence
 from pipeline.ingest.run_intake import RunIntake
 from pipeline.ingest.run_tables import TraceFile
@@ -24,7 +25,6 @@ from pipeline.normalize.operation import Project
 from pipeline.normalize.workload import NormalizedWorkload, Operation
 from pipeline.sources.hub import is_complete_view
 from pipeline.sources.listing import Kind, ListedFile, Progress
-from pipeline.store.blobs import BlobStore
 from pipeline.store.layout import DataDirectory
 from pipeline.store.parts import BlobRecords, Commit
 from pipeline.store.snapshots import Snapshot
@@ -48,7 +48,7 @@ class Replay:
         self,
         snapshot: Snapshot,
         state: State,
-        blobs: BlobStore,
+        blobs: IntactBlobs,
         adapter: Adapter,
         data: DataDirectory | None = None,
     ) -> None:

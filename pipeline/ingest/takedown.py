@@ -34,7 +34,7 @@ def take_down(
     """
     if not digests:
         return
-    rows = pl.scan_parquet(list(artifacts)).filter(pl.col("digest").is_in(list(digests))).collect()
+    rows = pl.scan_parquet(list(artifacts), glob=False).filter(pl.col("digest").is_in(list(digests))).collect()
     wanted = dict(zip(rows["digest"], rows["size_bytes"], strict=True))
     files = {
         file.sha256: file

@@ -129,8 +129,9 @@ class HubSource:
     def pull(self, blobs: Blobs, listing: Listing, progress: Progress, earlier: Sequence[Pull] = ()) -> Pull:
         """Pin a revision, list it, and bring what is missing into the blob store.
 
-        A revision that was pulled whole before is that same pull again: nothing is listed. A file that cannot be had
-        is listed with its failure and leaves the pull incomplete; the next pull fetches what is missing.
+        A revision that was pulled whole before, and whose blobs are intact, is that same pull again: nothing is listed.
+        A file that cannot be had is listed with its failure and leaves the pull incomplete; the next pull fetches what
+        is missing.
 
         Raises:
             SourceError: the dataset cannot be listed.
@@ -143,7 +144,7 @@ class HubSource:
                 listing.name,
                 revision,
                 self.authors,
-            ) and all(file.failure is None for file in pull.files):
+            ) and all(_is_had(file, blobs) for file in pull.files):
                 return pull
         entries = self._list(revision, progress)
         check_authors([entry.path for entry in entries], self.authors, listing, self.name)
@@ -349,6 +350,11 @@ def _no_repository(client: HubClient, repository: str, error: FetchError, revisi
     return SourceError(f"{what} (status {error.status}): check the name, or set HF_TOKEN if it is private")
 
 
+def _is_had(file: ListedFile, blobs: Blobs) -> bool:
+    """Tell whether a file of an earlier pull need not be fetched: it is only listed, or its blob is intact."""
+    return file.failure is None and (not file.fetched or file.sha256 is None or blobs.is_intact(file.sha256))
+
+
 def _kept(wanted: Sequence[ListedFile], blobs: Blobs, earlier: Sequence[Pull]) -> dict[str, str]:
     """Return the SHA-256 of the content that the blob store has already, by what the listing calls it.
 
@@ -361,7 +367,7 @@ def _kept(wanted: Sequence[ListedFile], blobs: Blobs, earlier: Sequence[Pull]) -
         for file in pull.files
         if file.fetched and file.sha256 is not None
         for content in (file.oid, file.sha256)
-        if content is not None and names.get(content) == file.size_bytes and blobs.has(file.sha256)
+        if content is not None and names.get(content) == file.size_bytes and blobs.is_intact(file.sha256)
     }
     sizes = {size for content, size in names.items() if content not in kept}
     for path in blobs.of_sizes(sizes) if sizes else ():

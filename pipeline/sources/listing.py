@@ -82,8 +82,8 @@ class Blobs(Protocol):
         """Keep what the chunks make up; return its SHA-256 and its size in bytes. Where they raise, nothing is kept."""
         ...
 
-    def has(self, sha256: str) -> bool:
-        """Tell whether a blob is kept."""
+    def is_intact(self, sha256: str) -> bool:
+        """Tell whether a blob is kept and not damaged."""
         ...
 
     def of_sizes(self, sizes: Collection[int]) -> Iterator[Path]:

@@ -25,18 +25,32 @@ class BlobStore:
     def __init__(self, root: Path, *, scratch: Path | None = None) -> None:
         self._root = root
         self._scratch = scratch
+        self._intact: set[str] = set()
 
     def path(self, sha256: str) -> Path:
         """Return where a blob lies, or would lie."""
         digits = sha256.removeprefix("sha256:")
         kept = self._root / digits[:2] / digits
-        if self._scratch is not None and not kept.exists():
-            return self._scratch / digits[:2] / digits
-        return kept
+        if self._scratch is None:
+            return kept
+        aside = self._scratch / digits[:2] / digits
+        return kept if kept.exists() and not aside.exists() else aside
 
     def has(self, sha256: str) -> bool:
         """Tell whether the blob is kept."""
         return self.path(sha256).is_file()
+
+    def is_intact(self, sha256: str) -> bool:
+        """Tell whether the blob is kept and holds what its name promises, or what a takedown left of that.
+
+        It is read and hashed once; what was found intact, or was written by this store, is not looked at again.
+        """
+        if sha256 not in self._intact and self.has(sha256):
+            with self.path(sha256).open("rb") as stream:
+                found = "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
+            if found == sha256 or ((removed := self.tombstone(sha256)) and removed.kept_sha256 == found):
+                self._intact.add(sha256)
+        return sha256 in self._intact
 
     def read(self, sha256: str, offset: int = 0, size: int = -1) -> bytes:
         """Return the bytes of a blob, or a part of them.
@@ -65,8 +79,13 @@ class BlobStore:
 
         A killed process may leave a tombstone beside a blob that still holds the texts: the next takedown finds them
         again and writes the same.
+
+        Raises:
+            DataDirectoryError: the blob is damaged, and its tombstone would say that it is not.
         """
         before = self.tombstone(sha256)
+        if before is None and not self.is_intact(sha256):
+            raise DataDirectoryError(f"blob {sha256} in {self._root} is damaged: restore it from a backup")
         kept = set(removals) | set(before.removals if before else ())
         with appearing(self.path(sha256)) as copy:
             content = bytearray(self.read(sha256))
@@ -87,11 +106,12 @@ class BlobStore:
         """Keep a copy of a file; return its SHA-256 and its size in bytes.
 
         What is kept is named by the bytes that were copied, so a file that changes meanwhile cannot be misnamed.
+        A blob that is there already is hashed as well, and replaced where it is damaged.
         """
         with path.open("rb") as stream:
             sha256 = "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
             size = stream.tell()
-            if self.has(sha256):
+            if self.is_intact(sha256):
                 return sha256, size
             stream.seek(0)
             return self.add_stream(iter(lambda: stream.read(_CHUNK), b""))
@@ -114,9 +134,11 @@ class BlobStore:
             if self.has(sha256) and self.tombstone(sha256) is not None:  # what was taken out must not come back
                 temporary.unlink()
                 return sha256, size
-            target = self.path(sha256)
+            digits = sha256.removeprefix("sha256:")
+            target = folder / digits[:2] / digits
             target.parent.mkdir(parents=True, exist_ok=True)
             temporary.replace(target)
+            self._intact.add(sha256)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise

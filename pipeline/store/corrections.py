@@ -196,4 +196,5 @@ def _circle(entries: Sequence[Correction], start: str) -> str | None:
 def _matching(parts: Sequence[Path], column: str, wanted: Collection[str]) -> set[str]:
     if not parts or not wanted:
         return set()
-    return set(pl.scan_parquet(list(parts)).select(column).filter(pl.col(column).is_in(list(wanted))).collect()[column])
+    rows = pl.scan_parquet(list(parts), glob=False).select(column).filter(pl.col(column).is_in(list(wanted)))
+    return set(rows.collect()[column])

@@ -13,8 +13,14 @@ from pipeline.store.files import TEMPORARY, remove_temporaries, write_whole
 FORMAT_VERSION = 1
 """Version of the layout described in ARCHITECTURE.md; a change of it comes with a migration."""
 
-_OWN = ("blobs", "snapshots", "tables", "dagster", "writer.lock")
+_EARLY = ("blobs", "snapshots", "tables", "dagster", "writer.lock")
 """What may be there before the format version is: ``dagster`` holds the history of an orchestrator."""
+
+_OWN = (*_EARLY, "format.json", "corrections.toml")
+"""What belongs to the directory by its whole name; see :func:`owning_directory`."""
+
+_OWN_BEGINNINGS = ("warehouse.duckdb", TEMPORARY)
+"""And what by its beginning: the database with its write-ahead log, and what is not finished yet."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ class DataDirectory:
             raise DataDirectoryError(f"{self.root} is a file: give a folder with --data")
         if not self.exists():
             names = (path.name for path in self.root.iterdir())
-            foreign = [name for name in names if name not in _OWN and not name.startswith(TEMPORARY)]
+            foreign = [name for name in names if name not in _EARLY and not name.startswith(TEMPORARY)]
             if foreign:
                 raise DataDirectoryError(
                     f"{self.root} is not empty and no data directory (it holds {sorted(foreign)[0]}): "
@@ -132,10 +138,13 @@ class DataDirectory:
 
 
 def owning_directory(path: Path) -> DataDirectory | None:
-    """Return the data directory that a file is a part of, by its resolved path: not what else lies in that folder."""
-    for folder in path.parents:
-        data = DataDirectory(folder)
-        ours = (data.blobs.parent, data.snapshots, data.tables, data.database, data.format_file, data.lock_file)
-        if data.exists() and any(path == own or own in path.parents for own in ours):
-            return data
+    """Return the data directory that a file is a part of, by its absolute path and by what that resolves to.
+
+    ``exports/`` and what else people put beside the parts of a data directory is theirs.
+    """
+    for place in {path.absolute(), path.resolve()}:
+        for folder in place.parents:
+            own = place.relative_to(folder).parts[0]
+            if (own in _OWN or own.startswith(_OWN_BEGINNINGS)) and DataDirectory(folder).exists():
+                return DataDirectory(folder)
     return None

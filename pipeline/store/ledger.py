@@ -60,7 +60,8 @@ class DigestIndex:
 
     def _read(self, *columns: pl.Expr) -> pl.DataFrame:
         names = {self._column: "digest"} | ({} if self._beside is None else {self._beside: "beside"})
-        return pl.concat([pl.scan_parquet(part).rename(names).select(columns).collect() for part in self._parts])
+        parts = (pl.scan_parquet(part, glob=False) for part in self._parts)
+        return pl.concat([part.rename(names).select(columns).collect() for part in parts])
 
 
 class Ledger:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,9 @@ from pipeline.manifests import canonical_text, sha256_of
 from pipeline.sources.listing import Failure, Kind, ListedFile, Pull
 from pipeline.store.files import remove_temporaries, write_whole
 from pipeline.store.layout import DataDirectory
+
+_MADE_OF = re.compile(r"(\d{6,})-([0-9a-f]{12})\.(?:json|parquet)")
+"""Name of what is made of a snapshot: its parts and its commit, below ``tables/``."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +45,24 @@ def read_snapshots(data: DataDirectory) -> list[Snapshot]:
     """Return all snapshots of a data directory in their sequence.
 
     Raises:
-        DataDirectoryError: a record is damaged, its name does not fit its content, or two share a place.
+        DataDirectoryError: a record is damaged, its name does not fit its content, two share a place, or one is
+            missing: there is a later one, or something that was made of it.
     """
     snapshots = [_read(path.read_bytes(), path.name) for path in data.snapshots.glob("[0-9a-f]*.json")]
     snapshots.sort(key=lambda snapshot: snapshot.sequence)
     for expected, snapshot in enumerate(snapshots, 1):
         if snapshot.sequence != expected:
-            raise DataDirectoryError(f"{data.snapshots} lacks the record of pull {expected}: restore it from a backup")
+            raise missing_record(data, expected)
+    known = {(snapshot.sequence, snapshot.short_id) for snapshot in snapshots}
+    made = (_MADE_OF.fullmatch(path.name) for path in data.tables.glob("*/*"))
+    if lost := {int(name[1]) for name in made if name and (int(name[1]), name[2]) not in known}:
+        raise missing_record(data, min(lost))
     return snapshots
+
+
+def missing_record(data: DataDirectory, sequence: int) -> DataDirectoryError:
+    """Return what to say where the record of a pull is gone: without it nothing that it brought can be kept."""
+    return DataDirectoryError(f"{data.snapshots} lacks the record of pull {sequence}: restore it from a backup")
 
 
 def record_snapshot(data: DataDirectory, pull: Pull, known: Iterable[Snapshot], now: datetime) -> Snapshot:

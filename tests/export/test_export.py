@@ -19,6 +19,7 @@ from pipeline.query.rows import values
 from pipeline.query.sql import execute, statements
 from pipeline.store.layout import DataDirectory
 from pipeline.store.tables import TABLES, table
+from tests.trace_set import tree
 
 
 @pytest.mark.parametrize("name", [declared.name for declared in TABLES])
@@ -138,13 +139,55 @@ def test_a_failed_save_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_part_of_a_data_directory_is_no_place_to_write_to(connection: DuckDBPyConnection, tmp_path: Path) -> None:
+OWN = [
+    "warehouse.duckdb",
+    "warehouse.duckdb.wal",
+    "format.json",
+    "writer.lock",
+    "corrections.toml",
+    "blobs/x",
+    "blobs/sha256/ab/x",
+    "snapshots/x.json",
+    "tables/runs/x.parquet",
+    "dagster/x",
+    ".tmp-x",
+]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_part_of_a_data_directory_is_no_place_to_write_to(
+    connection: DuckDBPyConnection, tmp_path: Path, name: str
+) -> None:
     data = DataDirectory(tmp_path / "data")
     data.prepare()
-    for place in (data.database, data.blobs / "x", data.snapshots / "x.json"):
+    place = data.root / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "link").symlink_to(place)
+    before = tree(tmp_path)
+    for target in (place, tmp_path / "link"):
         with pytest.raises(UsageError, match="belongs to the data directory"):
-            export_table(connection, "runs", place)
-    export_table(connection, "runs", data.root / "runs.parquet")
+            export_table(connection, "runs", target)
+    assert tree(tmp_path) == before
+
+
+def test_a_part_that_lies_elsewhere_is_a_part_all_the_same(connection: DuckDBPyConnection, tmp_path: Path) -> None:
+    data = DataDirectory(tmp_path / "data")
+    data.prepare()
+    (tmp_path / "reviewed.toml").write_bytes(b"")
+    data.corrections.symlink_to(tmp_path / "reviewed.toml")
+    with pytest.raises(UsageError, match="belongs to the data directory"):
+        export_table(connection, "runs", data.corrections)
+    assert (tmp_path / "reviewed.toml").read_bytes() == b""
+
+
+@pytest.mark.parametrize("name", ["exports/runs.parquet", "runs.parquet", "mine/corrections.toml"])
+def test_what_people_put_beside_the_parts_is_theirs(
+    connection: DuckDBPyConnection, tmp_path: Path, name: str
+) -> None:
+    data = DataDirectory(tmp_path / "data")
+    data.prepare()
+    (data.root / name).parent.mkdir(exist_ok=True)
+    assert export_table(connection, "runs", data.root / name).rows
 
 
 def test_what_is_no_plain_file_is_left_alone(connection: DuckDBPyConnection, tmp_path: Path) -> None:

@@ -77,3 +77,31 @@ def test_leftovers_are_removed_and_blobs_stay(tmp_path: Path) -> None:
     store.remove_temporaries()
     assert not leftover.exists()
     assert store.read(digest) == b"content"
+
+
+def test_a_damaged_blob_is_known_and_replaced(tmp_path: Path) -> None:
+    digest = kept(BlobStore(tmp_path / "blobs"), tmp_path, b"content")
+    path = BlobStore(tmp_path / "blobs").path(digest)
+    for number, damage in enumerate((b"", b"konten", b"contenT")):
+        path.write_bytes(damage)
+        before = tree(tmp_path / "blobs")
+        scratch = BlobStore(tmp_path / "blobs", scratch=tmp_path / f"scratch{number}")
+        assert not scratch.is_intact(digest)
+        kept(scratch, tmp_path, b"content")
+        assert scratch.read(digest) == b"content"
+        assert tree(tmp_path / "blobs") == before
+        store = BlobStore(tmp_path / "blobs")
+        assert not store.is_intact(digest)
+        kept(store, tmp_path, b"content")
+        assert store.is_intact(digest)
+        assert store.read(digest) == b"content"
+
+
+def test_a_tombstone_never_covers_damage(tmp_path: Path) -> None:
+    digest = kept(BlobStore(tmp_path / "blobs"), tmp_path, b"content")
+    store = BlobStore(tmp_path / "blobs")
+    store.path(digest).write_bytes(b"CONTENT")
+    with pytest.raises(DataDirectoryError, match="damaged"):
+        store.redact(digest, {0: b" "}, [])
+    assert store.tombstone(digest) is None
+    assert store.read(digest) == b"CONTENT"

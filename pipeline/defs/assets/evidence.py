@@ -11,6 +11,7 @@ from pipeline.defs.execution import WRITER, failures
 from pipeline.defs.metadata import accounting, materialized, spec_of
 from pipeline.defs.resources import BuildConfig, DataResource
 from pipeline.ingest.pull import forget_derived, replay
+from pipeline.store.blobs import BlobStore
 from pipeline.store.lineage import Recipe
 from pipeline.store.lock import writing
 from pipeline.store.parts import parts_digest
@@ -41,10 +42,11 @@ def evidence_assets(made: Sequence[Recipe], retry: dg.RetryPolicy) -> dg.AssetsD
     def evidence(context: dg.AssetExecutionContext, config: BuildConfig, data: DataResource) -> Iterator[Any]:
         """Replay what is not ingested yet, on parts that are sound, and say what each table holds."""
         with failures(context, data.directory), writing(data.directory, wait=True):
+            blobs = BlobStore(data.directory.blobs)
             if config.rebuild:
-                forget_derived(data.directory)
+                forget_derived(data.directory, blobs)
             yield from intact(made, data)
-            report = accounting(replay(data.directory, of=last_pulled(context)))
+            report = accounting(replay(data.directory, of=last_pulled(context), blobs=blobs))
             commits = data.commits()
             with data.evidence() as opened:
                 for recipe in made:
