@@ -121,7 +121,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert result.exit_code == 0
     report = json.loads(result.stdout)["report"]
     assert report["published"] is True
-    assert report["records"] == report["added"] == 28
+    assert report["records"] == report["added"] == 49
     return data
 
 

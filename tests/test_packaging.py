@@ -96,7 +96,7 @@ def test_an_installed_wheel_works_away_from_the_checkout(installed: Path, tmp_pa
     )
     kernelhouse = installed / "bin" / "kernelhouse"
     run(kernelhouse, "ingest", "sample")
-    assert run(kernelhouse, "sql", "--format", "csv", "SELECT count(*) AS runs FROM runs").split() == ["runs", "28"]
+    assert run(kernelhouse, "sql", "--format", "csv", "SELECT count(*) AS runs FROM runs").split() == ["runs", "49"]
 
 
 def distributions(modules: Iterable[Path]) -> set[str]:

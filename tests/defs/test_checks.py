@@ -109,7 +109,7 @@ BROKEN = [
         ),
         "evidence/ingests",
         "accounting",
-        "28 records are not 3 added",
+        "49 records are not 3 added",
     ),
     (
         "runs",
@@ -154,7 +154,7 @@ def test_what_is_only_watched_stops_nothing(platform: Platform, trace_set: Path)
     [rate] = [check for check in result.get_asset_check_evaluations() if not check.passed]
     assert (rate.asset_key.to_user_string(), rate.check_name) == ("evidence/quarantine", "rate")
     assert rate.severity is dg.AssetCheckSeverity.WARN
-    assert rate.metadata["problems"].value == ["held back: 28 of 28 are over the bound of 2%"]
+    assert rate.metadata["problems"].value == ["held back: 49 of 49 are over the bound of 2%"]
 
 
 def test_every_check_passes_on_the_sample(finished: Finished) -> None:

@@ -116,13 +116,13 @@ def test_a_materialization_says_what_is_there(finished: Finished) -> None:
         for event in finished.result.get_asset_materialization_events()
     }
     assert said["snapshot"]["source"].value == "sample"
-    assert said["evidence/runs"]["dagster/row_count"].value == 28
+    assert said["evidence/runs"]["dagster/row_count"].value == 49
     report = said["evidence/runs"]["report"].value
-    assert (report["records"], report["added"], report["new_snapshot"]) == (28, 28, True)
+    assert (report["records"], report["added"], report["new_snapshot"]) == (49, 49, True)
     board = said["warehouse/leaderboard"]
-    assert board["dagster/row_count"].value == 56  # in two profiles
+    assert board["dagster/row_count"].value == 98  # in two profiles
     assert board["digest"].value.startswith("sha256:")
-    assert [row.data["rank"] for row in board["preview"].records] == [1, 1, 2, 1, 1]  # the first five
+    assert [row.data["rank"] for row in board["preview"].records] == [1, 2, 1, 2, 1]  # the first five
     assert board["published"].value is True
 
 

@@ -181,9 +181,7 @@ def test_a_part_that_lies_elsewhere_is_a_part_all_the_same(connection: DuckDBPyC
 
 
 @pytest.mark.parametrize("name", ["exports/runs.parquet", "runs.parquet", "mine/corrections.toml"])
-def test_what_people_put_beside_the_parts_is_theirs(
-    connection: DuckDBPyConnection, tmp_path: Path, name: str
-) -> None:
+def test_what_people_put_beside_the_parts_is_theirs(connection: DuckDBPyConnection, tmp_path: Path, name: str) -> None:
     data = DataDirectory(tmp_path / "data")
     data.prepare()
     (data.root / name).parent.mkdir(exist_ok=True)

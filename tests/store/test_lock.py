@@ -82,5 +82,5 @@ def test_a_patient_writer_waits_for_the_first(data: DataDirectory) -> None:
 
 def test_a_dry_run_needs_no_lock(data: DataDirectory) -> None:
     with hold(data) as holder:
-        assert ingest(data, IngestRequest(dry_run=True)).added == 28
+        assert ingest(data, IngestRequest(dry_run=True)).added == 49
         holder.communicate("")
