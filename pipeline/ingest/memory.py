@@ -1,4 +1,7 @@
-"""How the reading of millions of records takes memory: what is freed is kept for the next batch, and garbage waits."""
+"""How the reading of millions of records takes memory and turns.
+
+What is freed is kept for the next batch, garbage waits, and threads get Python's lock soon.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ _KEEP_BYTES = 2**30
 _LARGEST_KEPT_BYTES = 2**25
 _USUAL_BYTES = 2**17
 
+_SWITCH_SECONDS = 1e-4
+
 
 @contextmanager
 def collecting_by_hand() -> Iterator[Callable[[], object]]:
@@ -32,6 +37,21 @@ def collecting_by_hand() -> Iterator[Callable[[], object]]:
     finally:
         if was_on:
             gc.enable()
+
+
+@contextmanager
+def switching_often() -> Iterator[None]:
+    """Let a thread that wants Python's lock have it soon.
+
+    A thread that works in columns leaves the lock at every step and then waits for it as long as Python is used to, which
+    is longer than most steps take.
+    """
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 @contextmanager

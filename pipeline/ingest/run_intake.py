@@ -1,13 +1,13 @@
 """The trace records of one snapshot: from files to rows, in large batches.
 
-Batches reach over the ends of files. While one is read (in Python), the one before is worked out, sorted and written in
-another thread, by code that leaves Python's lock alone. Batches are taken one after the other, in order, so the same
-files always make the same parts.
+Batches reach over the ends of files. While one is read (in Python), those before it are worked out, taken, sorted and
+written in other threads, a step each, mostly by code that leaves Python's lock alone. Batches go through every step one
+after the other, in order, so the same files always make the same parts.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pipeline.ingest import rows, run_tables
 from pipeline.ingest.catalog import Catalog
 from pipeline.ingest.collector import Collector
-from pipeline.ingest.memory import collecting_by_hand, keeping_freed
+from pipeline.ingest.memory import collecting_by_hand, keeping_freed, switching_often
 from pipeline.ingest.run_tables import PLACE, Placed, TraceFile
 from pipeline.manifests import BenchmarkProtocol, ExecutionEnvironment
 from pipeline.normalize.adapter import Adapter, Held, ReadRun, RunBatch, RunReader
@@ -30,6 +30,9 @@ from pipeline.upstream.framing import Record
 
 BATCH_RECORDS = 16_384
 BATCH_BYTES = 32 * 2**20
+
+_MOST_WAITING = 3
+"""Batches that may be worked out and taken while the next one is read."""
 
 _BATCHES_A_COLLECTION = 16
 """After so many, what reference cycles there are is looked for."""
@@ -105,17 +108,23 @@ class RunIntake:
     def read(self, files: Iterable[tuple[TraceFile, Iterable[Record]]]) -> Counter[str]:
         """Take the records of files; return how many were added, already known, duplicates and quarantined."""
         reader = self._adapter.columns(self._catalog)
-        with ThreadPoolExecutor(max_workers=1) as worker, keeping_freed(), collecting_by_hand() as collect:
-            taking: Future[None] | None = None
+        with (
+            keeping_freed(),
+            switching_often(),
+            collecting_by_hand() as collect,
+            ThreadPoolExecutor(max_workers=1) as works_out,
+            ThreadPoolExecutor(max_workers=1) as takes,
+        ):
+            taking: deque[Future[None]] = deque()
             for number, waiting in enumerate(self._batches(files), 1):
                 batch = self._read_batch(waiting, reader)
-                if taking is not None:
-                    taking.result()
-                taking = worker.submit(self._take, batch)
+                if len(taking) >= _MOST_WAITING:
+                    taking.popleft().result()
+                taking.append(takes.submit(self._take, batch, works_out.submit(batch.columns.runs)))
                 if number % _BATCHES_A_COLLECTION == 0:
                     collect()
-            if taking is not None:
-                taking.result()
+            for last in taking:
+                last.result()
         return self._counts + Counter(already_known=self._known)
 
     def _batches(self, files: Iterable[tuple[TraceFile, Iterable[Record]]]) -> Iterator[list[Placed]]:
@@ -152,10 +161,10 @@ class RunIntake:
         others = self._adapter.read_runs([placed[place].record for place in columns.rest], self._catalog)
         return _Batch(placed, columns, list(zip(columns.rest, others, strict=True)), observed)
 
-    def _take(self, batch: _Batch) -> None:
+    def _take(self, batch: _Batch, working_out: Future[pa.Table]) -> None:
         """Add the rows of a batch."""
         columns, placed, observed = batch.columns, batch.placed, batch.observed
-        runs = columns.runs()
+        runs = working_out.result()
         if observed:
             # Another trace set may have brought the same record and the same code: the observation is there already.
             pairs = zip(runs[PLACE].to_pylist(), runs["implementation_digest"].to_pylist(), strict=True)

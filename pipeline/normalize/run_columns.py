@@ -185,7 +185,7 @@ class ColumnReader:
         self._shapes: dict[tuple[Any, ...], _Shape | None] = {}
         self._comparison_keys: dict[tuple[int, str, str], str] = {}
         self._numbers = count()
-        self._connection = duckdb.connect(config={"python_enable_replacements": "false"})
+        self._connection = duckdb.connect(config={"python_enable_replacements": "false", "threads": "1"})
         create_macros(self._connection)
 
     def read(self, records: Sequence[Record]) -> RunBatch:
@@ -321,7 +321,10 @@ class ColumnReader:
             "timezone_assumed": pc.invert(zoned),
             "error_not_finite": shape.column(lambda shape: shape.error_not_finite, pa.bool_()),
         }
-        for table in (given, self._work_out(given, shape.values)):
+        worked_out = self._work_out(given, shape.values)
+        identities = worked_out["identity"].cast(pa.binary()).to_pylist()
+        columns["run_digest"] = pa.array(map(sha256_of, identities), _STRING)
+        for table in (given, worked_out):
             columns |= {name: table.column(name) for name in table.column_names}
         return pa.table([columns[field.name] for field in RUN_COLUMNS], names=RUN_COLUMNS.names)
 
@@ -339,7 +342,7 @@ class ColumnReader:
                     SELECT
                         *,
                         'sha256:' || sha256(log) AS log_digest,
-                        timestamp[:19] || '.' || rpad(timestamp[21:23], 3, '0') AS instant
+                        left(timestamp || '.000', 23) AS instant
                     FROM given
                 ),
 
@@ -351,7 +354,7 @@ class ColumnReader:
                     log_digest,
                     coalesce(strlen(log), 0) AS log_size_bytes,
                     instant::TIMESTAMP AS observed_at,
-                    'sha256:' || sha256({identity}) AS run_digest,
+                    {identity} AS identity,
                     {manifest} AS manifest
                 FROM specs
                 """

@@ -23,7 +23,7 @@ from pipeline.store.snapshots import Snapshot
 from pipeline.store.tables import EVIDENCE, Table
 
 ROW_GROUP_ROWS = 100_000
-ROW_GROUP_BYTES = 64 * 2**20
+ROW_GROUP_BYTES = 32 * 2**20
 """A row group holds no more than this, and what was added last."""
 
 
