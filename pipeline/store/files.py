@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +36,17 @@ def write_whole(target: Path, content: bytes) -> None:
     """Write a file so that it appears whole or not at all."""
     with appearing(target) as temporary:
         temporary.write_bytes(content)
+
+
+def read_plain(path: Path) -> bytes:
+    """Return the content of a plain file, which a link may lead to.
+
+    Raises:
+        OSError: it cannot be read, or is something else: a pipe, for example, may never come to an end.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+    return path.read_bytes()
 
 
 def sync_folder(folder: Path) -> None:
