@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -126,24 +126,21 @@ def _unexpected(error: Exception) -> str:
 class Session:
     """What every command shares: the data directory and the way to answer."""
 
-    root: Path | None = None
+    root: str | None = None
     json: bool = False
 
     @property
     def data(self) -> DataDirectory:
         """The data directory: ``--data``, else ``$KERNELHOUSE_DATA``, else ``./data``."""
-        from pipeline.store.layout import DataDirectory
+        from pipeline.store.layout import chosen_directory
 
-        return DataDirectory(self.root or Path(os.environ.get("KERNELHOUSE_DATA") or "data"))
+        return chosen_directory(self.root)
 
-    @contextmanager
-    def warehouse(self) -> Iterator[DuckDBPyConnection]:
+    def warehouse(self) -> AbstractContextManager[DuckDBPyConnection]:
         """Open the published database, read-only and sandboxed."""
-        from pipeline.store.database import check_current, connect, explained
+        from pipeline.store.database import published
 
-        with closing(connect(self.data.database)) as connection, explained(self.data.database):
-            check_current(connection, self.data.database)
-            yield connection
+        return published(self.data)
 
     def answer(self, render: Callable[[Screen], None], **fields: object) -> None:
         """Print the answer: ``fields`` as one JSON document with ``--json``, else what ``render`` writes."""
@@ -216,7 +213,7 @@ def shared_options(command: _Command) -> _Command:
     data = click.option(
         "--data",
         metavar="DIR",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=click.Path(file_okay=False),
         help="Data directory  [default: $KERNELHOUSE_DATA, else ./data]",
         expose_value=False,
         callback=keep("root"),
