@@ -10,8 +10,9 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -88,8 +89,7 @@ class CommandLine(WithExample, click.Group):
         except (KeyboardInterrupt, click.Abort):
             status = _complain("interrupted", INTERRUPTED)
         except BrokenPipeError:
-            # Nobody reads any more: let the interpreter flush into nothing at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _give_up_stdout()
             status = CLOSED_PIPE
         except Exception as error:
             if os.environ.get("KERNELHOUSE_DEBUG"):
@@ -99,6 +99,12 @@ class CommandLine(WithExample, click.Group):
             else:
                 status = _complain(_unexpected(error), KernelhouseError.exit_code)
         sys.exit(status)
+
+
+def _give_up_stdout() -> None:
+    """Let the interpreter flush into nothing at its end: nobody reads any more, or there is no room."""
+    with suppress(UnsupportedOperation):  # it may be no file at all
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str, status: int) -> int:
@@ -118,7 +124,11 @@ def _usage(error: click.ClickException) -> str:
 
 def _unexpected(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        from pipeline.store.files import refusal
+
+        if not error.filename:  # all else that is written has a handler of its own
+            _give_up_stdout()
+        return refusal(error, "stdout")
     return f"internal error: {type(error).__name__}: {error}; set KERNELHOUSE_DEBUG=1 to see where, and report it"
 
 
@@ -731,13 +741,13 @@ def plan(
 
     JSON: {schema_version, jobs: [file], left_out: {run_digest: reason}}.
     """
-    from pipeline.export.files import refuse_own
+    from pipeline.export.files import check_folder
     from pipeline.render.reruns import render_plan
     from pipeline.rerun.jobs import Limits
     from pipeline.rerun.plan import Selection, write_jobs
     from pipeline.rerun.plan import plan as choose
 
-    refuse_own(out)
+    check_folder(out)
     limits = Limits(build_seconds=build_seconds, run_seconds=run_seconds, memory_bytes=memory_gib * 2**30)
     with session.warehouse() as connection:
         planned = choose(connection, session.data, Selection(**chosen), device=device, limits=limits, limit=limit)
@@ -773,11 +783,11 @@ def run(
     """
     from importlib.util import find_spec
 
-    from pipeline.export.files import refuse_own
+    from pipeline.export.files import check_folder
     from pipeline.rerun.runner.batch import CannotRun, run_batch
     from pipeline.rerun.runner.job import JobError
 
-    refuse_own(out)
+    check_folder(out)
     if not allow_code:
         raise UsageError("the jobs carry untrusted code: add --allow-code to run it in the sandbox")
     if find_spec("torch") is None:

@@ -494,6 +494,27 @@ def test_a_data_directory_may_have_any_name_that_duckdb_would_interpret(
         assert (result.exit_code, result.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("out", ["-", "pipe", "/dev/null"])
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        (["export", "runs", "--out"], "plain file"),
+        (["sql", "SELECT 1", "--format", "csv", "--out"], "plain file"),
+        (["rerun", "plan", "--records", "--out"], "folder"),
+        (["rerun", "run", ".", "--allow-code", "--out"], "folder"),
+        (["rerun", "import", ".", "--traces"], "plain file"),
+    ],
+)
+def test_what_is_no_place_for_output_is_refused(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], place: str, out: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    why = "place for files, which are written whole or not at all: name" if out == "-" else f"{place}: name another"
+    assert lines_of_failure(run(*arguments, out)) == f"kernelhouse: {out} is no {why} one"
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
 def test_a_failed_check_is_status_1_and_names_the_row(own_house: House) -> None:
     with duckdb.connect(str(own_house.data.database)) as writer:
         writer.execute("DELETE FROM protocols")
@@ -543,6 +564,32 @@ def test_a_closed_pipe_ends_silently(house: House) -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == 141
+
+
+def test_the_output_does_not_replace_what_stdout_is_redirected_to(house: House, tmp_path: Path) -> None:
+    with (tmp_path / "out.parquet").open("w") as stdout:
+        done = subprocess.run(
+            [*KERNELHOUSE, "export", "runs", "--out", "/dev/stdout"],
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(house),
+            check=False,
+        )
+        assert os.path.samestat(os.fstat(stdout.fileno()), (tmp_path / "out.parquet").stat())
+    assert done.returncode == 2
+    assert done.stderr.startswith("kernelhouse: /dev/stdout is open in this command already, as stdout may be: name a")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_an_answer_that_finds_no_room_is_told(house: House) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*KERNELHOUSE, "sql", "SELECT 1"], stdout=full, stderr=subprocess.PIPE, text=True, env=environment(house)
+        )
+    said = "kernelhouse: stdout cannot be used (No space left on device): free disk space\n"
+    assert (done.returncode, done.stderr) == (2, said)
 
 
 def assert_ctrl_c_ends(process: subprocess.Popen[bytes], *, within_s: float) -> None:

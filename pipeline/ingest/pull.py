@@ -38,6 +38,7 @@ from pipeline.store import database
 from pipeline.store.blobs import BlobStore
 from pipeline.store.corrections import Corrections, read_corrections
 from pipeline.store.extension import extend
+from pipeline.store.files import refusal
 from pipeline.store.layout import FORMAT_VERSION, DataDirectory
 from pipeline.store.lock import writing
 from pipeline.store.parts import Commit, part_files, read_commit, remove_uncommitted, write_commit
@@ -197,8 +198,7 @@ def explained(data: DataDirectory) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = f"{data.root} cannot be used ({error.strerror or error}: {error.filename or 'no file named'})"
-        raise DataDirectoryError(f"{what}; free disk space or mend the folder, then ingest again") from error
+        raise DataDirectoryError(f"{refusal(error, data.root)}, then ingest again") from error
 
 
 def replay_missing(

@@ -32,7 +32,7 @@ _COPYING = 2
 """Files that are copied at a time: one is read and hashed while another is written."""
 
 _OWN_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-"""Faults of the disk that blobs are written to, not of the file that is read."""
+"""Faults of the disk that blobs are written to, not of the file that is read; they name no file while writing."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class DirectorySource:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
             return ListedFile(path, kind, place.stat().st_size, "sha256:" + digest)
         except OSError as error:
-            if error.errno in _OWN_FAULTS:
+            if error.errno in _OWN_FAULTS or error.filename not in (None, str(place)):
                 raise
             detail = f"{path} could not be read: {error.strerror}"
             return ListedFile(path, kind, 0, failure=Failure("FETCH_FAILED", detail))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from pipeline.errors import DataDirectoryError
-from pipeline.store.files import TEMPORARY, appearing
+from pipeline.store.files import TEMPORARY, appearing, refusal
 from pipeline.store.layout import DataDirectory
 from pipeline.store.tables import EVIDENCE, META, TABLES, Table, table
 
@@ -93,8 +93,7 @@ def replacing(target: Path) -> Iterator[Path]:
         with appearing(target) as aside:
             yield aside
     except duckdb.Error as error:
-        what = f"{target} cannot be written ({_sentence(error)})"
-        raise DataDirectoryError(f"{what}: free disk space or choose another data directory") from error
+        raise DataDirectoryError(refusal(error, target)) from error
     finally:
         _remove_leftovers(target)
 

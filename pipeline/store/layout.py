@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import DataDirectoryError, UsageError
-from pipeline.store.files import TEMPORARY, read_plain, remove_temporaries, write_whole
+from pipeline.store.files import TEMPORARY, read_plain, refusal, remove_temporaries, write_whole
 
 FORMAT_VERSION = 1
 """Version of the layout described in ARCHITECTURE.md; a change of it comes with a migration."""
@@ -140,7 +140,7 @@ class DataDirectory:
             if not self.exists():
                 write_whole(self.format_file, json.dumps({"format": FORMAT_VERSION}).encode() + b"\n")
         except OSError as error:
-            raise DataDirectoryError(f"{self.root} cannot be written: {error.strerror}") from error
+            raise DataDirectoryError(refusal(error, self.root)) from error
 
     def remove_if_empty(self) -> None:
         """Remove what :meth:`prepare` made, where neither a blob nor a snapshot came to lie in it."""
