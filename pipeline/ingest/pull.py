@@ -92,6 +92,7 @@ def _ingest(
 ) -> IngestReport:
     with writing(data, wait=request.wait), explained(data):
         check_corrections(data, rebuild=request.rebuild)
+        unfinished = _unfinished(data)
         pulled = None
         if request.source is not None or not request.rebuild:
             pulled = take(data, source, progress, accept_shrink=request.accept_shrink).snapshot_id
@@ -100,7 +101,13 @@ def _ingest(
             forget_derived(data, blobs, progress)
         report = replay(data, progress, of=pulled, blobs=blobs)
         published = publish(data, progress, force=request.rebuild)
-    return replace(report, published=published, seconds=_since(started))
+    return replace(report, recovered=unfinished, published=published, seconds=_since(started))
+
+
+def _unfinished(data: DataDirectory) -> tuple[int, ...]:
+    """Return the sequences of the pulls that are recorded and not ingested: a process was killed in between."""
+    snapshots = read_snapshots(data)
+    return tuple(snapshot.sequence for snapshot in snapshots[len(committed(data, snapshots)) :])
 
 
 def take(data: DataDirectory, source: Source, progress: Progress = _quiet, *, accept_shrink: bool = False) -> Snapshot:
@@ -353,7 +360,7 @@ def _dry_run(
         scratch = _stand_in(data, Path(folder) / "data")
         blobs = BlobStore(data.blobs, scratch=scratch.blobs)
         adapter = adapter_of(source)
-        known = recorded(data)
+        known, unfinished = recorded(data), _unfinished(data)
         if request.source is not None or not request.rebuild:
             pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
             snapshot = record_snapshot(scratch, pull, known, datetime.now(UTC))
@@ -364,7 +371,7 @@ def _dry_run(
         if request.rebuild:
             forget_derived(scratch, blobs, progress)
         replay = replay_missing(scratch, blobs, adapter, progress, wanted=snapshot)
-        return _report(scratch, snapshot, replay, started=started, dry_run=True)
+        return replace(_report(scratch, snapshot, replay, started=started, dry_run=True), recovered=unfinished)
 
 
 def _stand_in(data: DataDirectory, root: Path) -> DataDirectory:
@@ -417,6 +424,7 @@ def _report(
         records_reinstated=presence[REINSTATED],
         operations_changed=tuple(replay.operations_changed) if replay is not None else (),
         drift=drift,
+        recovered=(),
         published=False,
         dry_run=dry_run,
         seconds=_since(started),

@@ -123,6 +123,15 @@ def test_the_trace_set_itself_may_be_a_link(tmp_path: Path) -> None:
     assert pull(DirectorySource(tmp_path / "link"), tmp_path / "blobs").complete
 
 
+def test_a_blob_that_cannot_be_written_is_no_fault_of_the_file(tmp_path: Path) -> None:
+    root = write_files(tmp_path / "set", small_set())
+    in_the_way = tmp_path / "blobs" / hashlib.sha256(small_set()[TRACES]).hexdigest()[:2]
+    write_files(tmp_path / "blobs", {in_the_way.name: b""})
+    with pytest.raises(FileExistsError) as caught:
+        pull(DirectorySource(root), tmp_path / "blobs")
+    assert caught.value.filename == str(in_the_way)
+
+
 def test_links_to_files_count(tmp_path: Path) -> None:
     root = write_files(tmp_path / "set", small_set())
     content = root / "content"
