@@ -41,7 +41,7 @@ from pipeline.store.extension import extend
 from pipeline.store.files import refusal
 from pipeline.store.layout import FORMAT_VERSION, DataDirectory
 from pipeline.store.lock import writing
-from pipeline.store.parts import Commit, part_files, read_commit, remove_uncommitted, write_commit
+from pipeline.store.parts import Commit, is_committed, part_files, read_commit, remove_uncommitted, write_commit
 from pipeline.store.snapshots import Snapshot, read_snapshots, record_snapshot, remove_leftovers
 from pipeline.store.tables import CORRECTIONS
 
@@ -106,8 +106,7 @@ def _ingest(
 
 def _unfinished(data: DataDirectory) -> tuple[int, ...]:
     """Return the sequences of the pulls that are recorded and not ingested: a process was killed in between."""
-    snapshots = read_snapshots(data)
-    return tuple(snapshot.sequence for snapshot in snapshots[len(committed(data, snapshots)) :])
+    return tuple(snapshot.sequence for snapshot in read_snapshots(data) if not is_committed(data, snapshot))
 
 
 def take(data: DataDirectory, source: Source, progress: Progress = _quiet, *, accept_shrink: bool = False) -> Snapshot:
@@ -300,8 +299,10 @@ def check_corrections(data: DataDirectory, *, rebuild: bool) -> None:
     """
     corrections = read_corrections(data.corrections)
     snapshots = read_snapshots(data)
+    if rebuild or not corrections.entries:  # a rebuild may be there to mend what is read next
+        return
     done = committed(data, snapshots)
-    if corrections.entries and not rebuild and len(done) == len(snapshots):
+    if len(done) == len(snapshots):
         parts = part_files(data, [commit for _, commit in done])
         corrections.check(parts["runs"], parts)
 

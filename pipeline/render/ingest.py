@@ -22,7 +22,7 @@ def render(screen: Screen, report: IngestReport) -> None:
             (
                 "recovered",
                 ", ".join(f"#{sequence}" for sequence in report.recovered)
-                + ", recorded by an earlier ingest that did not finish"
+                + ", recorded by an earlier ingest and finished by this one"
                 if report.recovered
                 else "",
             ),

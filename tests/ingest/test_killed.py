@@ -120,5 +120,5 @@ def test_a_report_names_the_pull_that_was_recovered(warehouse_at: Warehouse) -> 
     die(root, warehouse_at.data.root, "snapshots/*.json", "after")
     arguments = ["--data", str(warehouse_at.data.root), "ingest", str(root)]
     first, again = (CliRunner().invoke(main, arguments).stdout for _ in range(2))
-    assert "  recovered  #1, recorded by an earlier ingest that did not finish\n" in first
+    assert "  recovered  #1, recorded by an earlier ingest and finished by this one\n" in first
     assert "recovered" not in again
