@@ -273,7 +273,7 @@ def main(context: click.Context) -> None:
 @click.option("--allow-host", "allow_hosts", metavar="HOST", multiple=True, help="Host for plain http; repeatable.")
 @click.option("--jobs", metavar="N", type=click.IntRange(1, 64), default=8, show_default=True, help="Fetch N at once.")
 @click.option("--wait", is_flag=True, help="Wait while another ingest writes to the data directory.")
-@click.option("--accept-shrink", is_flag=True, help="Take a pull that lost over a fifth of its source's records.")
+@click.option("--accept-shrink", is_flag=True, help="Take a commit of the Hub that lost over a fifth of the records.")
 @shared_options
 @click.pass_obj
 def ingest(
@@ -296,10 +296,12 @@ def ingest(
     a dataset of the Hugging Face Hub: the head of its main branch, or --revision. $HF_TOKEN is sent to the Hub alone.
     With --rebuild and no SOURCE nothing is fetched: the snapshots that are there are replayed.
 
-    Exit status 1: nothing was changed, because the pull shrank; see --accept-shrink.
+    Only a complete pull of another commit of the Hub withdraws records; a pull of a directory never does.
+
+    Exit status 1: nothing was changed, because a pull from the Hub shrank; see --accept-shrink.
 
     JSON: {schema_version, report: {snapshot_id, sequence, source, files, records, added, already_known,
-    duplicates, quarantined, quarantine_reasons, ..., published, seconds}}.
+    duplicates, quarantined, quarantine_reasons, ..., recovered: [sequence], published, seconds}}.
     """
     from pipeline.ingest import IngestRequest
     from pipeline.ingest import ingest as run
