@@ -412,6 +412,7 @@ def test_digest_refuses_what_is_no_manifest(run: Run, text: str) -> None:
         (["digest", "missing.json"], "there is no file missing.json"),
         (["status", "--data", "/nowhere"], "run kernelhouse ingest first"),
         (["ingest", "/nowhere"], "/nowhere"),
+        (["ingest", "~nobody-of-that-name"], "no folder ~nobody-of-that-name"),
         (["status", "--data", "s3://bucket/x"], "s3://bucket/x is no folder of this machine"),
         (["ingest", "--data", "md:x"], "or write ./md:x if it is"),
     ],

@@ -64,6 +64,8 @@ def _found(target: Path) -> os.stat_result | None:
     """Return what is there now, in the end of all links; refuse what is nobody's to write to."""
     if str(target) == "-":
         raise UsageError("- is no place for files, which are written whole or not at all: name one")
+    if any("\ud800" <= character <= "\udfff" for character in str(target)):  # how Python holds what is no text
+        raise UsageError(f"{target} is no UTF-8, which Parquet wants of a name: name another")
     try:
         found = target.stat()
     except (FileNotFoundError, NotADirectoryError):

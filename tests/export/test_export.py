@@ -76,6 +76,7 @@ def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(connection: Duck
         ("runs; DROP TABLE runs", "out", "there is no table"),
         ("runs", "missing/out", "does not exist"),
         ("runs", ".", "is a folder"),
+        ("runs", "\udcff", "is no UTF-8"),
         ("runs", "n" * 300, "cannot be used (File name too long): choose a shorter name"),
         ("runs", "n" * 250, f"{'n' * 250} cannot be used (File name too long): choose a shorter name"),
     ],
