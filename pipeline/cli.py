@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -88,8 +89,7 @@ class CommandLine(WithExample, click.Group):
         except (KeyboardInterrupt, click.Abort):
             status = _complain("interrupted", INTERRUPTED)
         except BrokenPipeError:
-            # Nobody reads any more: let the interpreter flush into nothing at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _give_up_stdout()
             status = CLOSED_PIPE
         except Exception as error:
             if os.environ.get("KERNELHOUSE_DEBUG"):
@@ -99,6 +99,12 @@ class CommandLine(WithExample, click.Group):
             else:
                 status = _complain(_unexpected(error), KernelhouseError.exit_code)
         sys.exit(status)
+
+
+def _give_up_stdout() -> None:
+    """Let the interpreter flush into nothing at its end: nobody reads any more, or there is no room."""
+    with suppress(UnsupportedOperation):  # it may be no file at all
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str, status: int) -> int:
@@ -118,7 +124,11 @@ def _usage(error: click.ClickException) -> str:
 
 def _unexpected(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        from pipeline.store.files import refusal
+
+        if not error.filename:  # all else that is written has a handler of its own
+            _give_up_stdout()
+        return refusal(error, "stdout")
     return f"internal error: {type(error).__name__}: {error}; set KERNELHOUSE_DEBUG=1 to see where, and report it"
 
 
@@ -126,24 +136,21 @@ def _unexpected(error: Exception) -> str:
 class Session:
     """What every command shares: the data directory and the way to answer."""
 
-    root: Path | None = None
+    root: str | None = None
     json: bool = False
 
     @property
     def data(self) -> DataDirectory:
         """The data directory: ``--data``, else ``$KERNELHOUSE_DATA``, else ``./data``."""
-        from pipeline.store.layout import DataDirectory
+        from pipeline.store.layout import chosen_directory
 
-        return DataDirectory(self.root or Path(os.environ.get("KERNELHOUSE_DATA") or "data"))
+        return chosen_directory(self.root)
 
-    @contextmanager
-    def warehouse(self) -> Iterator[DuckDBPyConnection]:
+    def warehouse(self) -> AbstractContextManager[DuckDBPyConnection]:
         """Open the published database, read-only and sandboxed."""
-        from pipeline.store.database import check_current, connect, explained
+        from pipeline.store.database import published
 
-        with closing(connect(self.data.database)) as connection, explained(self.data.database):
-            check_current(connection, self.data.database)
-            yield connection
+        return published(self.data)
 
     def answer(self, render: Callable[[Screen], None], **fields: object) -> None:
         """Print the answer: ``fields`` as one JSON document with ``--json``, else what ``render`` writes."""
@@ -216,7 +223,7 @@ def shared_options(command: _Command) -> _Command:
     data = click.option(
         "--data",
         metavar="DIR",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=click.Path(file_okay=False),
         help="Data directory  [default: $KERNELHOUSE_DATA, else ./data]",
         expose_value=False,
         callback=keep("root"),
@@ -266,7 +273,7 @@ def main(context: click.Context) -> None:
 @click.option("--allow-host", "allow_hosts", metavar="HOST", multiple=True, help="Host for plain http; repeatable.")
 @click.option("--jobs", metavar="N", type=click.IntRange(1, 64), default=8, show_default=True, help="Fetch N at once.")
 @click.option("--wait", is_flag=True, help="Wait while another ingest writes to the data directory.")
-@click.option("--accept-shrink", is_flag=True, help="Take a pull that lost over a fifth of its source's records.")
+@click.option("--accept-shrink", is_flag=True, help="Take a commit of the Hub that lost over a fifth of the records.")
 @shared_options
 @click.pass_obj
 def ingest(
@@ -289,10 +296,12 @@ def ingest(
     a dataset of the Hugging Face Hub: the head of its main branch, or --revision. $HF_TOKEN is sent to the Hub alone.
     With --rebuild and no SOURCE nothing is fetched: the snapshots that are there are replayed.
 
-    Exit status 1: nothing was changed, because the pull shrank; see --accept-shrink.
+    Only a complete pull of another commit of the Hub withdraws records; a pull of a directory never does.
+
+    Exit status 1: nothing was changed, because a pull from the Hub shrank; see --accept-shrink.
 
     JSON: {schema_version, report: {snapshot_id, sequence, source, files, records, added, already_known,
-    duplicates, quarantined, quarantine_reasons, ..., published, seconds}}.
+    duplicates, quarantined, quarantine_reasons, ..., recovered: [sequence], published, seconds}}.
     """
     from pipeline.ingest import IngestRequest
     from pipeline.ingest import ingest as run
@@ -734,13 +743,13 @@ def plan(
 
     JSON: {schema_version, jobs: [file], left_out: {run_digest: reason}}.
     """
-    from pipeline.export.files import refuse_own
+    from pipeline.export.files import check_folder
     from pipeline.render.reruns import render_plan
     from pipeline.rerun.jobs import Limits
     from pipeline.rerun.plan import Selection, write_jobs
     from pipeline.rerun.plan import plan as choose
 
-    refuse_own(out)
+    check_folder(out)
     limits = Limits(build_seconds=build_seconds, run_seconds=run_seconds, memory_bytes=memory_gib * 2**30)
     with session.warehouse() as connection:
         planned = choose(connection, session.data, Selection(**chosen), device=device, limits=limits, limit=limit)
@@ -776,11 +785,11 @@ def run(
     """
     from importlib.util import find_spec
 
-    from pipeline.export.files import refuse_own
+    from pipeline.export.files import check_folder
     from pipeline.rerun.runner.batch import CannotRun, run_batch
     from pipeline.rerun.runner.job import JobError
 
-    refuse_own(out)
+    check_folder(out)
     if not allow_code:
         raise UsageError("the jobs carry untrusted code: add --allow-code to run it in the sandbox")
     if find_spec("torch") is None:

@@ -412,6 +412,9 @@ def test_digest_refuses_what_is_no_manifest(run: Run, text: str) -> None:
         (["digest", "missing.json"], "there is no file missing.json"),
         (["status", "--data", "/nowhere"], "run kernelhouse ingest first"),
         (["ingest", "/nowhere"], "/nowhere"),
+        (["ingest", "~nobody-of-that-name"], "no folder ~nobody-of-that-name"),
+        (["status", "--data", "s3://bucket/x"], "s3://bucket/x is no folder of this machine"),
+        (["ingest", "--data", "md:x"], "or write ./md:x if it is"),
     ],
 )
 def test_a_failure_is_one_line_that_says_what_to_do(run: Run, arguments: list[str], sentence: str) -> None:
@@ -436,6 +439,81 @@ def test_nothing_is_written_to_what_a_data_directory_consists_of(
     result = CliRunner().invoke(main, ["--data", ".", *arguments])
     assert "belongs to the data directory" in lines_of_failure(result)
     assert tree(own_house.data.root) == before
+
+
+READING = [
+    ["status"],
+    ["changes"],
+    ["sql", "SELECT 1"],
+    ["leaderboard", GEMM],
+    ["records"],
+    ["floors"],
+    ["show", GEMM],
+    ["verify"],
+    ["export", "runs", "--out", "runs.parquet"],
+    ["rerun", "plan", "--records", "--out", "jobs"],
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [('{"format": 99}', "has format 99 and this kernelhouse knows 1: upgrade kernelhouse"), ("{", "is damaged")],
+)
+def test_every_command_refuses_a_directory_of_another_format(
+    own_house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own_house.data.format_file.write_text(content)
+    said = {
+        lines_of_failure(CliRunner().invoke(main, ["--data", "data", *arguments]))
+        for arguments in (["ingest"], ["ingest", "--dry-run"], *READING)
+    }
+    [line] = said
+    assert sentence in line
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_every_command_refuses_a_warehouse_of_another_policy(
+    own_house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect(str(own_house.data.database)) as writer:
+        writer.execute("UPDATE meta SET value = 'another' WHERE key = 'policy_digest'")
+    said = {lines_of_failure(CliRunner().invoke(main, ["--data", "data", *arguments])) for arguments in READING}
+    where = own_house.data.database
+    assert said == {f"kernelhouse: {where} follows another version's policy: run kernelhouse ingest --rebuild"}
+
+
+@pytest.mark.parametrize("name", ["~", "a*b", "[x]", "s3:x", "a'b"])
+def test_a_data_directory_may_have_any_name_that_duckdb_would_interpret(
+    own_house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own_house.data.root.rename(tmp_path / name)
+    for arguments in (["status"], ["changes"], ["verify"]):
+        result = CliRunner().invoke(main, ["--data", f"./{name}", *arguments])
+        assert (result.exit_code, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("out", ["-", "pipe", "/dev/null"])
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        (["export", "runs", "--out"], "plain file"),
+        (["sql", "SELECT 1", "--format", "csv", "--out"], "plain file"),
+        (["rerun", "plan", "--records", "--out"], "folder"),
+        (["rerun", "run", ".", "--allow-code", "--out"], "folder"),
+        (["rerun", "import", ".", "--traces"], "plain file"),
+    ],
+)
+def test_what_is_no_place_for_output_is_refused(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], place: str, out: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    why = "place for files, which are written whole or not at all: name" if out == "-" else f"{place}: name another"
+    assert lines_of_failure(run(*arguments, out)) == f"kernelhouse: {out} is no {why} one"
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
 def test_a_failed_check_is_status_1_and_names_the_row(own_house: House) -> None:
@@ -487,6 +565,32 @@ def test_a_closed_pipe_ends_silently(house: House) -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == 141
+
+
+def test_the_output_does_not_replace_what_stdout_is_redirected_to(house: House, tmp_path: Path) -> None:
+    with (tmp_path / "out.parquet").open("w") as stdout:
+        done = subprocess.run(
+            [*KERNELHOUSE, "export", "runs", "--out", "/dev/stdout"],
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(house),
+            check=False,
+        )
+        assert os.path.samestat(os.fstat(stdout.fileno()), (tmp_path / "out.parquet").stat())
+    assert done.returncode == 2
+    assert done.stderr.startswith("kernelhouse: /dev/stdout is open in this command already, as stdout may be: name a")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_an_answer_that_finds_no_room_is_told(house: House) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*KERNELHOUSE, "sql", "SELECT 1"], stdout=full, stderr=subprocess.PIPE, text=True, env=environment(house)
+        )
+    said = "kernelhouse: stdout cannot be used (No space left on device): free disk space\n"
+    assert (done.returncode, done.stderr) == (2, said)
 
 
 def assert_ctrl_c_ends(process: subprocess.Popen[bytes], *, within_s: float) -> None:

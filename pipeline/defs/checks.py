@@ -56,7 +56,7 @@ def table_checks(name: str, promised: Sequence[Promise]) -> dg.AssetChecksDefini
         """Look at the tables; the first sentence of what is wrong becomes the failure of the run."""
         opened: Callable[[], AbstractContextManager[Opened]] = getattr(data, name)
         failed = []
-        with failures(context, data.directory), opened() as tables:
+        with failures(context, data), opened() as tables:
             for key in sorted(context.selected_asset_check_keys, key=list(by_key).index):
                 promise = by_key[key]
                 check = promise.check(tables)

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import dagster as dg
 
+from pipeline.defs.resources import DataResource
 from pipeline.errors import KernelhouseError, SourceError
 from pipeline.ingest.pull import explained
-from pipeline.store.layout import DataDirectory
 
 WRITER = "writer"
 """Pool of every step that writes to the data directory. Its limit of 1 is set in ``deploy/*/dagster.yaml``, since
@@ -23,10 +23,10 @@ FAILURE_TAG = "kernelhouse/failure"
 
 
 @contextmanager
-def failures(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext, data: DataDirectory) -> Iterator[None]:
+def failures(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext, data: DataResource) -> Iterator[None]:
     """Turn errors raised on purpose into failures; only a source may do better the next time, so only it is retried."""
     try:
-        with explained(data):
+        with explained(data.directory):
             yield
     except KernelhouseError as error:
         sentence = " ".join(str(error).split())

@@ -3,11 +3,9 @@
 They hand plain objects of the rooms below to the assets, and decide nothing before a run asks.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Literal
 
 import dagster as dg
@@ -20,8 +18,8 @@ from pipeline.ingest.pull import committed
 from pipeline.query.promises import Opened
 from pipeline.rerun.plan import Selection
 from pipeline.rerun.runner.host import default_device
-from pipeline.store.database import check_current, connect, connect_parts
-from pipeline.store.layout import DataDirectory
+from pipeline.store.database import connect_parts, published
+from pipeline.store.layout import DataDirectory, chosen_directory
 from pipeline.store.parts import Commit, part_files
 from pipeline.store.snapshots import read_snapshots
 
@@ -34,10 +32,11 @@ class DataResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # it is 
     @property
     def directory(self) -> DataDirectory:
         """The data directory, chosen as the command line does."""
-        return DataDirectory(Path(self.path or os.environ.get("KERNELHOUSE_DATA") or "data"))
+        return chosen_directory(self.path)
 
     def commits(self) -> list[Commit]:
         """Return the commits of the ingested snapshots in their sequence."""
+        self.directory.check_format()
         return [commit for _, commit in committed(self.directory, read_snapshots(self.directory))]
 
     @contextmanager
@@ -50,9 +49,7 @@ class DataResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # it is 
     @contextmanager
     def warehouse(self) -> Iterator[Opened]:
         """Open the published database, where it follows the policy of this program."""
-        path = self.directory.database
-        with closing(connect(path)) as connection:
-            check_current(connection, path)
+        with published(self.directory) as connection:
             yield Opened(connection)
 
 

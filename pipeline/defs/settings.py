@@ -16,6 +16,7 @@ from pipeline.errors import UsageError
 from pipeline.ingest import IngestRequest
 from pipeline.manifests.documents import explain
 from pipeline.sources.hub import PREFIX, latest_revision, open_client, repository_of
+from pipeline.store.layout import chosen_directory
 
 
 class Settings(BaseModel):
@@ -37,8 +38,9 @@ class Settings(BaseModel):
         """Read ``KERNELHOUSE_CRON``, ``KERNELHOUSE_TIME_ZONE`` and so on; what is not set has its default.
 
         Raises:
-            UsageError: a value that cannot be one.
+            UsageError: a value that cannot be one, also of ``KERNELHOUSE_DATA``.
         """
+        chosen_directory()
         given = {name: os.environ.get(f"KERNELHOUSE_{name.upper()}") for name in cls.model_fields}
         try:
             return cls.model_validate({name: value for name, value in given.items() if value})

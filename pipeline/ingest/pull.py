@@ -38,9 +38,10 @@ from pipeline.store import database
 from pipeline.store.blobs import BlobStore
 from pipeline.store.corrections import Corrections, read_corrections
 from pipeline.store.extension import extend
+from pipeline.store.files import refusal
 from pipeline.store.layout import FORMAT_VERSION, DataDirectory
 from pipeline.store.lock import writing
-from pipeline.store.parts import Commit, part_files, read_commit, remove_uncommitted, write_commit
+from pipeline.store.parts import Commit, is_committed, part_files, read_commit, remove_uncommitted, write_commit
 from pipeline.store.snapshots import Snapshot, read_snapshots, record_snapshot, remove_leftovers
 from pipeline.store.tables import CORRECTIONS
 
@@ -91,6 +92,7 @@ def _ingest(
 ) -> IngestReport:
     with writing(data, wait=request.wait), explained(data):
         check_corrections(data, rebuild=request.rebuild)
+        unfinished = _unfinished(data)
         pulled = None
         if request.source is not None or not request.rebuild:
             pulled = take(data, source, progress, accept_shrink=request.accept_shrink).snapshot_id
@@ -99,7 +101,12 @@ def _ingest(
             forget_derived(data, blobs, progress)
         report = replay(data, progress, of=pulled, blobs=blobs)
         published = publish(data, progress, force=request.rebuild)
-    return replace(report, published=published, seconds=_since(started))
+    return replace(report, recovered=unfinished, published=published, seconds=_since(started))
+
+
+def _unfinished(data: DataDirectory) -> tuple[int, ...]:
+    """Return the sequences of the pulls that are recorded and not ingested: a process was killed in between."""
+    return tuple(snapshot.sequence for snapshot in read_snapshots(data) if not is_committed(data, snapshot))
 
 
 def take(data: DataDirectory, source: Source, progress: Progress = _quiet, *, accept_shrink: bool = False) -> Snapshot:
@@ -168,7 +175,7 @@ def open_source(request: IngestRequest) -> Source:
         return HubSource(repository_of(request.source), client, request.revision, authors, request.jobs)
     if not request.source:
         raise UsageError("SOURCE is empty: give 'sample', the folder of a trace set, or hub:OWNER/NAME")
-    root = Path(request.source).expanduser()
+    root = Path(os.path.expanduser(request.source))  # noqa: PTH111 - a Path would raise where there is no such home
     if not root.exists():
         raise SourceError(f"no folder {request.source}: give 'sample', the folder of a trace set, or hub:OWNER/NAME")
     return DirectorySource(root, repository=request.repository, revision=request.revision, authors=authors)
@@ -197,8 +204,7 @@ def explained(data: DataDirectory) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = f"{data.root} cannot be used ({error.strerror or error}: {error.filename or 'no file named'})"
-        raise DataDirectoryError(f"{what}; free disk space or mend the folder, then ingest again") from error
+        raise DataDirectoryError(f"{refusal(error, data.root)}, then ingest again") from error
 
 
 def replay_missing(
@@ -293,8 +299,10 @@ def check_corrections(data: DataDirectory, *, rebuild: bool) -> None:
     """
     corrections = read_corrections(data.corrections)
     snapshots = read_snapshots(data)
+    if rebuild or not corrections.entries:  # a rebuild may be there to mend what is read next
+        return
     done = committed(data, snapshots)
-    if corrections.entries and not rebuild and len(done) == len(snapshots):
+    if len(done) == len(snapshots):
         parts = part_files(data, [commit for _, commit in done])
         corrections.check(parts["runs"], parts)
 
@@ -353,7 +361,7 @@ def _dry_run(
         scratch = _stand_in(data, Path(folder) / "data")
         blobs = BlobStore(data.blobs, scratch=scratch.blobs)
         adapter = adapter_of(source)
-        known = recorded(data)
+        known, unfinished = recorded(data), _unfinished(data)
         if request.source is not None or not request.rebuild:
             pull = source.pull(blobs, adapter, progress, [snapshot.pull for snapshot in known])
             snapshot = record_snapshot(scratch, pull, known, datetime.now(UTC))
@@ -364,7 +372,7 @@ def _dry_run(
         if request.rebuild:
             forget_derived(scratch, blobs, progress)
         replay = replay_missing(scratch, blobs, adapter, progress, wanted=snapshot)
-        return _report(scratch, snapshot, replay, started=started, dry_run=True)
+        return replace(_report(scratch, snapshot, replay, started=started, dry_run=True), recovered=unfinished)
 
 
 def _stand_in(data: DataDirectory, root: Path) -> DataDirectory:
@@ -417,6 +425,7 @@ def _report(
         records_reinstated=presence[REINSTATED],
         operations_changed=tuple(replay.operations_changed) if replay is not None else (),
         drift=drift,
+        recovered=(),
         published=False,
         dry_run=dry_run,
         seconds=_since(started),

@@ -72,6 +72,8 @@ class IngestReport:
     """Definitions whose name means another operation than before; earlier runs stay with the earlier one."""
     drift: int
     """Unknown fields and legacy forms met in what was read."""
+    recovered: tuple[int, ...]
+    """Sequence of each pull that an earlier ingest recorded and did not finish; this one did."""
     published: bool
     """A new warehouse.duckdb was put into place."""
     dry_run: bool

@@ -162,7 +162,7 @@ def changes(data: DataDirectory, since: str | None = None) -> Changes:
         UsageError: no such snapshot, or several.
         DataDirectoryError: no warehouse yet, or one that cannot be read.
     """
-    with closing(database.connect(data.database)) as connection:
+    with database.published(data) as connection:
         published = set(values(connection, "SELECT snapshot_id FROM snapshots"))
     done = [(s, commit) for s, commit in committed(data, read_snapshots(data)) if s.snapshot_id in published]
     place = len(done) - 1 if since is None else _place([snapshot for snapshot, _ in done], since)

@@ -20,6 +20,13 @@ def render(screen: Screen, report: IngestReport) -> None:
                 f"#{report.sequence} {words.short(report.snapshot_id)}{known}",
             ),
             (
+                "recovered",
+                ", ".join(f"#{sequence}" for sequence in report.recovered)
+                + ", recorded by an earlier ingest and finished by this one"
+                if report.recovered
+                else "",
+            ),
+            (
                 "files",
                 f"{report.files:,}: {report.files_read:,} read, {report.files_unchanged:,} unchanged, "
                 f"{report.files_not_fetched:,} listed only, {report.files_quarantined:,} held back",

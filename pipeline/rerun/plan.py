@@ -17,6 +17,7 @@ from pipeline.normalize.workload import Operation
 from pipeline.rerun.jobs import Limits, Target, build_job
 from pipeline.rerun.runner.job import Job
 from pipeline.store.blobs import BlobStore
+from pipeline.store.files import refusal
 from pipeline.upstream import documents as upstream
 from pipeline.upstream.decode import decode
 from pipeline.upstream.held import HeldBackError
@@ -118,7 +119,7 @@ def write_jobs(jobs: Sequence[Job], folder: Path) -> list[Path]:
         for job, path in zip(jobs, paths, strict=True):
             path.write_text(job.text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{folder} cannot be written ({error.strerror}): name another folder with --out") from error
+        raise UsageError(refusal(error, folder)) from error
     return paths
 
 

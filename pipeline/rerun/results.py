@@ -64,6 +64,7 @@ from pipeline.rerun.runner.result import ResultError, canonical, parse_result
 from pipeline.rerun.runner.statistics import summarize, timers_disagree
 from pipeline.rerun.verdict import Timed, judge
 from pipeline.sources.listing import Blobs, Kind, ListedFile, Listing, Progress, Pull
+from pipeline.store.files import read_plain
 from pipeline.upstream import documents as upstream
 from pipeline.upstream.framing import Record, RemovedText, frame
 from pipeline.upstream.held import HeldBackError, Reason
@@ -119,10 +120,12 @@ def result_files(folder: Path) -> list[Path]:
 
 def _read_whole(path: Path) -> tuple[Job, dict[str, Any]]:
     try:
-        job, result = parse_result(path.read_text(encoding="utf-8"))
+        job, result = parse_result(read_plain(path).decode("utf-8"))
         read_result(job, result)
     except (ResultError, HeldBackError, UnicodeDecodeError) as error:
         raise CheckFailure(f"{path} is refused: {getattr(error, 'detail', error)}") from error
+    except OSError as error:
+        raise CheckFailure(f"{path} cannot be read ({error.strerror}): put the result there or take it away") from error
     return job, result
 
 

@@ -11,6 +11,7 @@ from pipeline.errors import UsageError
 from pipeline.normalize.run import STATUSES
 from pipeline.rerun.runner import PROTOCOL, PROTOCOL_VERSION, SAMPLES
 from pipeline.rerun.runner.job import Job
+from pipeline.store.files import refusal, write_whole
 
 _UPSTREAM = {canonical: written for written, canonical in STATUSES.items()}
 
@@ -64,7 +65,7 @@ def write_traces(results: Sequence[tuple[Job, dict[str, Any]]], target: Path) ->
     """
     timed = sorted((result["observed_at"], line) for job, result in results if (line := trace_line(job, result)))
     try:
-        target.write_text("".join(f"{line}\n" for _, line in timed), encoding="utf-8")
+        write_whole(target.resolve(), "".join(f"{line}\n" for _, line in timed).encode())
     except OSError as error:
-        raise UsageError(f"{target} cannot be written ({error.strerror}): name another file with --traces") from error
+        raise UsageError(refusal(error, target)) from error
     return len(timed)

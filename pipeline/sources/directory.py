@@ -32,7 +32,7 @@ _COPYING = 2
 """Files that are copied at a time: one is read and hashed while another is written."""
 
 _OWN_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-"""Faults of the disk that blobs are written to, not of the file that is read."""
+"""Faults of the disk that blobs are written to, not of the file that is read; they name no file while writing."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class DirectorySource:
         A file that cannot be read is listed as FETCH_FAILED and leaves the pull incomplete.
 
         Raises:
-            SourceError: no such folder, or nothing of the upstream layout in it.
+            SourceError: no such folder, nothing of the upstream layout in it, or a folder in it that cannot be listed.
             UsageError: an author that has no folder here.
         """
         places = self._places()
@@ -85,7 +85,7 @@ class DirectorySource:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
             return ListedFile(path, kind, place.stat().st_size, "sha256:" + digest)
         except OSError as error:
-            if error.errno in _OWN_FAULTS:
+            if error.errno in _OWN_FAULTS or error.filename not in (None, str(place)):
                 raise
             detail = f"{path} could not be read: {error.strerror}"
             return ListedFile(path, kind, 0, failure=Failure("FETCH_FAILED", detail))
@@ -120,12 +120,33 @@ def sample_source() -> DirectorySource:
 def _files_below(root: Path, folder: str) -> Iterator[tuple[str, Path]]:
     """Yield the files below a folder, each with its path inside the trace set as UTF-8 text.
 
-    Links to files count (hub caches are made of them), links to folders do not.
+    Links to files count (hub caches are made of them). A link to a folder may lead out of the trace set or in circles.
+
+    Raises:
+        SourceError: a folder that cannot be listed, or a link to one: what it holds would be missing from the pull.
     """
-    for place, folders, names in os.walk(root / folder):
+    top = root / folder
+    if not os.path.lexists(top):
+        return
+    _refuse_link(top)
+    for place, folders, names in os.walk(top, onerror=_refuse_unlisted):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in folders:
+            _refuse_link(Path(place) / name)
         for name in names:
             if not name.startswith("."):
                 path = Path(place) / name
                 relative = path.relative_to(root).as_posix()
                 yield relative.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"), path
+
+
+def _refuse_link(folder: Path) -> None:
+    if os.path.islink(folder):  # noqa: PTH114 - a path too long to look at is told when it is listed
+        raise SourceError(f"{folder} is a link where a folder belongs: put a copy of the folder in its place")
+
+
+def _refuse_unlisted(error: OSError) -> None:
+    """Stop a walk that would go on without the folder."""
+    raise SourceError(
+        f"{error.filename} cannot be listed ({error.strerror}): make it a readable folder or take it away"
+    ) from error

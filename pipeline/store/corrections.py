@@ -17,6 +17,7 @@ The run stays, its standing ends at that date. A takedown also takes texts out o
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from pipeline.errors import CorrectionError
 from pipeline.manifests import canonical_text, sha256_of
 from pipeline.manifests.documents import explain
 from pipeline.store.arrow import arrow_schema
+from pipeline.store.files import read_plain
 from pipeline.store.frames import pl
 from pipeline.store.tables import CORRECTIONS
 
@@ -148,13 +150,16 @@ def read_corrections(path: Path) -> Corrections:
     """Return the corrections of a file; a file that is not there holds none.
 
     Raises:
-        CorrectionError: the file is no TOML, an entry is malformed, two entries say the same of a run, or runs
-            supersede each other in a circle.
+        CorrectionError: the file cannot be read or is no TOML, an entry is malformed, two entries say the same of a
+            run, or runs supersede each other in a circle.
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return Corrections(path)
+    try:
+        document = tomllib.loads(read_plain(path).decode("utf-8"))
+    except OSError as error:
+        what = f"{path} cannot be read ({error.strerror})"
+        raise CorrectionError(f"{what}: put a readable file there or take it away, nothing was changed") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise CorrectionError(f"{path} is no TOML ({error}): correct the file, nothing was changed") from None
     try:

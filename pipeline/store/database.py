@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from pipeline.errors import DataDirectoryError
-from pipeline.store.files import TEMPORARY, appearing
+from pipeline.store.files import TEMPORARY, appearing, refusal
+from pipeline.store.layout import DataDirectory
 from pipeline.store.tables import EVIDENCE, META, TABLES, Table, table
 
 if TYPE_CHECKING:  # every command imports this module, few need Arrow
@@ -92,8 +93,7 @@ def replacing(target: Path) -> Iterator[Path]:
         with appearing(target) as aside:
             yield aside
     except duckdb.Error as error:
-        what = f"{target} cannot be written ({_sentence(error)})"
-        raise DataDirectoryError(f"{what}: free disk space or choose another data directory") from error
+        raise DataDirectoryError(refusal(error, target)) from error
     finally:
         _remove_leftovers(target)
 
@@ -115,6 +115,19 @@ def read_meta(path: Path) -> dict[str, str]:
             return dict(connection.execute(f"SELECT key, value FROM {META.name}").fetchall())
     except (DataDirectoryError, duckdb.Error):
         return {}
+
+
+@contextmanager
+def published(data: DataDirectory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the published database of a data directory as :func:`connect` does, where this program can use both.
+
+    Raises:
+        DataDirectoryError: no warehouse yet, or one that is damaged or belongs to another version of the program.
+    """
+    data.check_format()
+    with closing(connect(data.database)) as connection, explained(data.database):
+        check_current(connection, data.database)
+        yield connection
 
 
 def connect(path: Path) -> duckdb.DuckDBPyConnection:

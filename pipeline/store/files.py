@@ -1,14 +1,45 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and what to say where the file system refuses one."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 TEMPORARY = ".tmp-"
 """Begins the name of every file that is not finished; such a file may be removed when no ingest runs."""
+
+_SPACE = "free disk space"
+_RIGHTS = "change its permissions or choose another place"
+_ADVICE = {
+    errno.ENOSPC: _SPACE,
+    errno.EDQUOT: _SPACE,
+    errno.EACCES: _RIGHTS,
+    errno.EPERM: _RIGHTS,
+    errno.EROFS: _RIGHTS,
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EMFILE: "allow more open files, see ulimit -n",
+    errno.EIO: "check the disk",
+}
+_OTHER_ADVICE = "mend it or choose another place"
+
+
+def refusal(error: Exception, place: Path | str) -> str:
+    """Say that a place cannot be used, why, and what to do about it; an error that names a file is about that file.
+
+    A file that is not finished yet is nothing to anybody: then it is the place itself. DuckDB and Arrow tell in their
+    own words what the system said.
+    """
+    name = error.filename if isinstance(error, OSError) else None
+    if isinstance(name, str) and not Path(name).name.startswith(TEMPORARY):
+        place = name
+    number = error.errno if isinstance(error, OSError) else None
+    number = number or next((each for each in _ADVICE if os.strerror(each) in str(error)), None)
+    why = os.strerror(number) if number else str(error).partition("\n")[0].rstrip(". ")
+    return f"{place} cannot be used ({why}): {_ADVICE.get(number or 0, _OTHER_ADVICE)}"
 
 
 @contextmanager
@@ -34,6 +65,17 @@ def write_whole(target: Path, content: bytes) -> None:
     """Write a file so that it appears whole or not at all."""
     with appearing(target) as temporary:
         temporary.write_bytes(content)
+
+
+def read_plain(path: Path) -> bytes:
+    """Return the content of a plain file, which a link may lead to.
+
+    Raises:
+        OSError: it cannot be read, or is something else: a pipe, for example, may never come to an end.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+    return path.read_bytes()
 
 
 def sync_folder(folder: Path) -> None:

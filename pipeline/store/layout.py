@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import DataDirectoryError
-from pipeline.store.files import TEMPORARY, remove_temporaries, write_whole
+from pipeline.errors import DataDirectoryError, UsageError
+from pipeline.store.files import TEMPORARY, read_plain, refusal, remove_temporaries, write_whole
 
 FORMAT_VERSION = 1
 """Version of the layout described in ARCHITECTURE.md; a change of it comes with a migration."""
@@ -18,6 +20,11 @@ _EARLY = ("blobs", "snapshots", "tables", "dagster", "writer.lock")
 
 _OWN = (*_EARLY, "format.json", "corrections.toml")
 """What belongs to the directory by its whole name; see :func:`owning_directory`."""
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+_UNFIT = re.compile(r"[?\ud800-\udfff]")
+"""What DuckDB cannot have in a path: it reads options behind a ``?``, and knows UTF-8 alone."""
 
 _OWN_BEGINNINGS = ("warehouse.duckdb", TEMPORARY)
 """And what by its beginning: the database with its write-ahead log, and what is not finished yet."""
@@ -88,7 +95,7 @@ class DataDirectory:
             return
         if not self.root.is_dir():
             raise DataDirectoryError(f"{self.root} is a file: give a folder with --data")
-        if not self.exists():
+        if not os.path.lexists(self.format_file):
             names = (path.name for path in self.root.iterdir())
             foreign = [name for name in names if name not in _EARLY and not name.startswith(TEMPORARY)]
             if foreign:
@@ -96,12 +103,21 @@ class DataDirectory:
                     f"{self.root} is not empty and no data directory (it holds {sorted(foreign)[0]}): "
                     "give an empty or new folder with --data"
                 )
+        self.check_format()
+
+    def check_format(self) -> None:
+        """Check that this version of the program can read the directory; one that carries no format has none to check.
+
+        Raises:
+            DataDirectoryError: the directory is of a newer format, or does not tell.
+        """
+        if not os.path.lexists(self.format_file):
             return
         try:
-            version = json.loads(self.format_file.read_bytes())["format"]
+            version = json.loads(read_plain(self.format_file))["format"]
             if type(version) is not int or version < 1:
                 raise ValueError("no version")
-        except (ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataDirectoryError(
                 f"{self.format_file} is damaged: restore it or ingest into a new folder"
             ) from error
@@ -124,7 +140,7 @@ class DataDirectory:
             if not self.exists():
                 write_whole(self.format_file, json.dumps({"format": FORMAT_VERSION}).encode() + b"\n")
         except OSError as error:
-            raise DataDirectoryError(f"{self.root} cannot be written: {error.strerror}") from error
+            raise DataDirectoryError(refusal(error, self.root)) from error
 
     def remove_if_empty(self) -> None:
         """Remove what :meth:`prepare` made, where neither a blob nor a snapshot came to lie in it."""
@@ -135,6 +151,24 @@ class DataDirectory:
         for folder in (self.blobs, self.blobs.parent, self.snapshots, self.tables, self.root):
             with suppress(OSError):
                 folder.rmdir()
+
+
+def chosen_directory(given: str | None = None) -> DataDirectory:
+    """Return the data directory that somebody gave, else ``$KERNELHOUSE_DATA``, else ``./data``.
+
+    Its path is absolute: a relative one may mean another place to DuckDB, which reads ``~`` and ``s3:`` as it likes.
+
+    Raises:
+        UsageError: the name of a place elsewhere or of nobody's home, or a path that DuckDB cannot write to.
+    """
+    name = given or os.environ.get("KERNELHOUSE_DATA") or "data"
+    home = os.path.expanduser(name)  # noqa: PTH111 - a Path would drop the ./ that tells a folder named ~
+    if _ADDRESS.match(name) or home.startswith("~"):
+        raise UsageError(f"{name} is no folder of this machine: give one with --data, or write ./{name} if it is")
+    root = Path(home).absolute()
+    if _UNFIT.search(str(root)):
+        raise UsageError(f"{root} has a ? or what is no UTF-8 in it, where DuckDB cannot write: choose another")
+    return DataDirectory(root)
 
 
 def owning_directory(path: Path) -> DataDirectory | None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from io import RawIOBase
 
 from pipeline.errors import DataDirectoryError
+from pipeline.store.files import refusal
 from pipeline.store.layout import DataDirectory
 
 
@@ -35,7 +36,7 @@ def writing(data: DataDirectory, *, wait: bool = False) -> Iterator[None]:
         data.root.mkdir(parents=True, exist_ok=True)
         stream = data.lock_file.open("a+b", buffering=0)
     except OSError as error:
-        raise DataDirectoryError(f"{data.root} cannot be written: {error.strerror}") from error
+        raise DataDirectoryError(refusal(error, data.root)) from error
     with stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -154,6 +154,11 @@ def write_commit(data: DataDirectory, commit: Commit, snapshot: Snapshot) -> Non
     write_whole(_commit_file(data, snapshot), json.dumps(document, indent=1).encode() + b"\n")
 
 
+def is_committed(data: DataDirectory, snapshot: Snapshot) -> bool:
+    """Tell whether a snapshot is ingested, without a look into its commit."""
+    return _commit_file(data, snapshot).is_file()
+
+
 def read_commit(data: DataDirectory, snapshot: Snapshot) -> Commit | None:
     """Return the commit of a snapshot, or None where it is not ingested yet.
 

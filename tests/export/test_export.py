@@ -76,6 +76,9 @@ def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(connection: Duck
         ("runs; DROP TABLE runs", "out", "there is no table"),
         ("runs", "missing/out", "does not exist"),
         ("runs", ".", "is a folder"),
+        ("runs", "\udcff", "is no UTF-8"),
+        ("runs", "n" * 300, "cannot be used (File name too long): choose a shorter name"),
+        ("runs", "n" * 250, f"{'n' * 250} cannot be used (File name too long): choose a shorter name"),
     ],
 )
 def test_what_cannot_be_exported(
@@ -186,6 +189,21 @@ def test_what_people_put_beside_the_parts_is_theirs(connection: DuckDBPyConnecti
     data.prepare()
     (data.root / name).parent.mkdir(exist_ok=True)
     assert export_table(connection, "runs", data.root / name).rows
+
+
+def test_a_link_to_itself_is_told(connection: DuckDBPyConnection, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(UsageError, match=r"loop cannot be used \(Too many levels of symbolic links\)"):
+        export_table(connection, "runs", tmp_path / "loop")
+
+
+def test_a_file_that_is_open_here_is_not_replaced(connection: DuckDBPyConnection, tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w") as stream:
+        for target in (tmp_path / "out", Path(f"/dev/fd/{stream.fileno()}")):
+            with pytest.raises(UsageError, match="is open in this command already"):
+                export_table(connection, "runs", target)
+    export_table(connection, "runs", tmp_path / "out")
+    assert pq.read_table(tmp_path / "out").num_rows
 
 
 def test_what_is_no_plain_file_is_left_alone(connection: DuckDBPyConnection, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from pipeline.cli import main
 from pipeline.errors import CorrectionError
 from pipeline.ingest import IngestReport, IngestRequest, ingest
 from pipeline.ingest.pull import publish
+from pipeline.query.changes import changes
 from pipeline.store.blobs import BlobStore
 from tests.fake_hub.pulls import pull as pull_hub
 from tests.fake_hub.server import FakeHub
@@ -259,3 +261,44 @@ def test_a_wrong_entry_changes_nothing(shared: Warehouse, entries: Fields, sente
     assert "\n" not in message
     assert tree(shared.data.root) == before
     shared.data.corrections.unlink()
+
+
+def _dangling(path: Path) -> None:
+    path.symlink_to("nowhere.toml")
+
+
+def _circular(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+UNREADABLE: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a link to nothing": (_dangling, "No such file or directory"),
+    "a link to itself": (_circular, "Too many levels of symbolic links"),
+    "a pipe": (os.mkfifo, "it is no plain file"),
+    "a folder": (Path.mkdir, "it is no plain file"),
+}
+
+
+@pytest.mark.parametrize(("put", "why"), UNREADABLE.values(), ids=UNREADABLE)
+def test_corrections_that_cannot_be_read_change_nothing(
+    warehouse: Warehouse, put: Callable[[Path], None], why: str
+) -> None:
+    put(warehouse.data.corrections)
+    before = sorted(warehouse.data.root.rglob("*"))
+    for ask in (
+        lambda: pull(warehouse, small_set(), repository=REPOSITORY, revision=REVISIONS[1]),
+        lambda: publish(warehouse.data),
+        lambda: changes(warehouse.data),
+    ):
+        with pytest.raises(CorrectionError) as caught:
+            ask()
+        sentence = f"{warehouse.data.corrections} cannot be read ({why}): put a readable file there or take it away"
+        assert str(caught.value) == f"{sentence}, nothing was changed"
+    assert sorted(warehouse.data.root.rglob("*")) == before
+
+
+def test_corrections_may_lie_elsewhere(warehouse: Warehouse) -> None:
+    (warehouse.root / "reviewed.toml").write_text(entry(record(warehouse), "retract"))
+    warehouse.data.corrections.symlink_to(warehouse.root / "reviewed.toml")
+    publish(warehouse.data)
+    assert warehouse.value("SELECT count(*) FROM corrections") == 1

@@ -88,6 +88,17 @@ def test_a_missing_record_of_a_pull_is_refused_whatever_still_names_it(
     assert {path: after[path] for path in after if path not in made} == before
 
 
+def test_a_damaged_commit_is_told_and_a_rebuild_makes_it_again(two_pulls: Warehouse) -> None:
+    before, rows = tree(two_pulls.data.tables), two_pulls.contents()
+    for commit in two_pulls.data.commits.iterdir():
+        commit.write_bytes(b"{")
+    with pytest.raises(DataDirectoryError, match=r"commits/000001\S+ is damaged .*: run kernelhouse ingest --rebuild"):
+        ingest(two_pulls.data, IngestRequest(source="sample"))
+    report = ingest(two_pulls.data, IngestRequest(rebuild=True))
+    assert report.recovered == ()
+    assert (tree(two_pulls.data.tables), two_pulls.contents()) == (before, rows)
+
+
 def test_a_rebuild_of_nothing_removes_nothing(warehouse_at: Warehouse) -> None:
     warehouse_at.data.prepare()
     stray = warehouse_at.data.tables / "runs" / "mine.txt"

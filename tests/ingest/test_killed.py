@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from pipeline.cli import main
 from tests.trace_set import TRACES, Warehouse, lines, small_set, trace, tree, write_files
 
 pytestmark = pytest.mark.slow
@@ -94,7 +96,8 @@ def test_killed_in_a_later_ingest_and_then_another_set_comes(warehouse_at: Wareh
     die(write_files(warehouse_at.root / "more", more), warehouse_at.data.root, pattern, when)
     assert warehouse_at.rows("SELECT count(*) FROM runs") == before
     report = warehouse_at.ingest(last)
-    assert (report.sequence, report.added) == (3, 1)
+    assert (report.sequence, report.added, report.recovered) == (3, 1, (2,))
+    assert warehouse_at.ingest(last).recovered == ()
     assert by_content(warehouse_at) == by_content(calm)
     assert leftovers(warehouse_at) == []
 
@@ -109,3 +112,13 @@ def test_a_dry_run_after_a_kill_tells_what_the_ingest_will_do(warehouse_at: Ware
     assert tree(warehouse_at.data.root) == before
     real = warehouse_at.ingest(last)
     assert (dry.sequence, dry.added, dry.already_known) == (real.sequence, real.added, real.already_known)
+    assert dry.recovered == real.recovered == (2,)
+
+
+def test_a_report_names_the_pull_that_was_recovered(warehouse_at: Warehouse) -> None:
+    root = write_files(warehouse_at.root / "set", small_set())
+    die(root, warehouse_at.data.root, "snapshots/*.json", "after")
+    arguments = ["--data", str(warehouse_at.data.root), "ingest", str(root)]
+    first, again = (CliRunner().invoke(main, arguments).stdout for _ in range(2))
+    assert "  recovered  #1, recorded by an earlier ingest and finished by this one\n" in first
+    assert "recovered" not in again

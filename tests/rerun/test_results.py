@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -316,6 +317,21 @@ def test_a_tampered_file_is_refused_and_nothing_is_taken(
     with pytest.raises(CheckFailure, match=said):
         import_reruns(h200, folder, quiet)
     assert len(list(h200.snapshots.iterdir())) == 5
+
+
+@pytest.mark.parametrize(
+    ("put", "why"),
+    [
+        (os.mkfifo, "it is no plain file"),
+        (Path.mkdir, "it is no plain file"),
+        (lambda path: path.symlink_to("nowhere"), "No such file or directory"),
+    ],
+    ids=["pipe", "folder", "link to nothing"],
+)
+def test_what_is_no_file_is_refused(tmp_path: Path, put: Callable[[Path], None], why: str) -> None:
+    put(tmp_path / "result.json")
+    with pytest.raises(CheckFailure, match=rf"^{tmp_path}/result.json cannot be read \({why}\): put the result there"):
+        read_results(tmp_path)
 
 
 @pytest.mark.parametrize("folder", [VERDICTS / "results", H200 / "repeat1"], ids=["verdicts", "h200"])

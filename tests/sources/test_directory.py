@@ -78,6 +78,60 @@ def test_a_file_that_cannot_be_read_leaves_the_pull_incomplete(tmp_path: Path) -
     assert "traces/gone.jsonl" in failed.failure.detail
 
 
+def test_a_folder_that_cannot_be_listed_ends_the_pull(tmp_path: Path) -> None:
+    """A path longer than the system takes cannot be listed, not even by root."""
+    root = write_files(tmp_path / "set", small_set())
+    here = os.open(root / "traces", os.O_RDONLY)
+    for _ in range(17):
+        os.mkdir("n" * 250, dir_fd=here)
+        inner = os.open("n" * 250, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+    with pytest.raises(SourceError, match=r"/nnn[^ ]+ cannot be listed \(File name too long\): make it"):
+        pull(DirectorySource(root), tmp_path / "blobs")
+
+
+@pytest.mark.parametrize("name", ["traces", "blob"])
+def test_a_file_where_a_folder_of_the_layout_belongs_ends_the_pull(tmp_path: Path, name: str) -> None:
+    root = write_files(tmp_path / "set", {DEFINITION: small_set()[DEFINITION], name: b"{}"})
+    with pytest.raises(SourceError, match=rf"/{name} cannot be listed \(Not a directory\)"):
+        pull(DirectorySource(root), tmp_path / "blobs")
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("traces/gpt-6", "baseline"),
+        ("traces/gpt-6", "../../elsewhere"),
+        ("traces/circle", ".."),
+        ("blob", "../elsewhere"),
+        ("blob", "nowhere"),
+    ],
+)
+def test_a_link_to_a_folder_ends_the_pull(tmp_path: Path, name: str, target: str) -> None:
+    root = write_files(tmp_path / "set", small_set())
+    write_files(tmp_path / "elsewhere", small_set())
+    (root / name).symlink_to(target)
+    with pytest.raises(SourceError, match=rf"/{name} is a link where a folder belongs: put a copy"):
+        pull(DirectorySource(root), tmp_path / "blobs")
+
+
+def test_the_trace_set_itself_may_be_a_link(tmp_path: Path) -> None:
+    write_files(tmp_path / "set", small_set())
+    (tmp_path / "link").symlink_to("set")
+    assert pull(DirectorySource(tmp_path / "link"), tmp_path / "blobs").complete
+
+
+def test_a_blob_that_cannot_be_written_is_no_fault_of_the_file(tmp_path: Path) -> None:
+    root = write_files(tmp_path / "set", small_set())
+    in_the_way = tmp_path / "blobs" / hashlib.sha256(small_set()[TRACES]).hexdigest()[:2]
+    write_files(tmp_path / "blobs", {in_the_way.name: b""})
+    with pytest.raises(FileExistsError) as caught:
+        pull(DirectorySource(root), tmp_path / "blobs")
+    assert caught.value.filename == str(in_the_way)
+
+
 def test_links_to_files_count(tmp_path: Path) -> None:
     root = write_files(tmp_path / "set", small_set())
     content = root / "content"

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pipeline.errors import DataDirectoryError
-from pipeline.store.layout import FORMAT_VERSION, DataDirectory
+from pipeline.errors import DataDirectoryError, UsageError
+from pipeline.store.layout import FORMAT_VERSION, DataDirectory, chosen_directory
 from tests.trace_set import tree
 
 
@@ -42,7 +45,7 @@ def test_a_newer_format_is_refused_and_left_alone(tmp_path: Path, version: int) 
     DataDirectory(tmp_path).prepare()
     DataDirectory(tmp_path).format_file.write_text(f'{{"format": {version}}}')
     before = tree(tmp_path)
-    for use in (DataDirectory(tmp_path).check, DataDirectory(tmp_path).prepare):
+    for use in (DataDirectory(tmp_path).check, DataDirectory(tmp_path).check_format, DataDirectory(tmp_path).prepare):
         with pytest.raises(DataDirectoryError, match=f"format {version}.*upgrade"):
             use()
     assert tree(tmp_path) == before
@@ -86,3 +89,62 @@ def test_killed_before_the_format_was_written(tmp_path: Path) -> None:
     data.format_file.rename(tmp_path / ".tmp-4711-format.json")
     DataDirectory(tmp_path).prepare()
     assert DataDirectory(tmp_path).exists()
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("nowhere")])
+def test_a_format_that_is_no_file_is_damaged(tmp_path: Path, put: Callable[[Path], None]) -> None:
+    put(DataDirectory(tmp_path).format_file)
+    for use in (DataDirectory(tmp_path).check, DataDirectory(tmp_path).check_format, DataDirectory(tmp_path).prepare):
+        with pytest.raises(DataDirectoryError, match=r"format\.json is damaged"):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("given", "variable", "place"),
+    [
+        (None, None, "here/data"),
+        (None, "", "here/data"),
+        (None, "other", "here/other"),
+        ("x", "other", "here/x"),
+        ("~", None, "home"),
+        ("~/x", None, "home/x"),
+        (None, "~/x", "home/x"),
+        ("./~", None, "here/~"),
+        ("./~x", None, "here/~x"),
+        ("x~", None, "here/x~"),
+        ("./s3:x", None, "here/s3:x"),
+        ("a*[b]{c}", None, "here/a*[b]{c}"),
+        ("../x", None, "here/../x"),
+    ],
+)
+def test_the_chosen_directory_is_one_absolute_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str | None, variable: str | None, place: str
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("KERNELHOUSE_DATA", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("KERNELHOUSE_DATA", variable)
+    assert chosen_directory(given).root == tmp_path / place
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("s3://bucket/x", "s3://bucket/x is no folder of this machine"),
+        ("http://host/x", "no folder of this machine"),
+        ("md:x", "no folder of this machine"),
+        ("file:///tmp/x", "no folder of this machine"),
+        ("~nobody-of-that-name/x", "no folder of this machine"),
+        ("a?b", "a ? or what is no UTF-8"),
+        ("\udcff", "a ? or what is no UTF-8"),
+    ],
+)
+def test_a_place_that_python_and_duckdb_would_see_differently_is_refused(
+    monkeypatch: pytest.MonkeyPatch, given: str, sentence: str
+) -> None:
+    monkeypatch.setenv("KERNELHOUSE_DATA", given)
+    for choose in (chosen_directory, lambda: chosen_directory(given)):
+        with pytest.raises(UsageError, match=re.escape(sentence)):
+            choose()

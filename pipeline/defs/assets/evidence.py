@@ -41,7 +41,7 @@ def evidence_assets(made: Sequence[Recipe], retry: dg.RetryPolicy) -> dg.AssetsD
     )
     def evidence(context: dg.AssetExecutionContext, config: BuildConfig, data: DataResource) -> Iterator[Any]:
         """Replay what is not ingested yet, on parts that are sound, and say what each table holds."""
-        with failures(context, data.directory), writing(data.directory, wait=True):
+        with failures(context, data), writing(data.directory, wait=True):
             blobs = BlobStore(data.directory.blobs)
             if config.rebuild:
                 forget_derived(data.directory, blobs)

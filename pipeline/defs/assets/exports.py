@@ -32,8 +32,8 @@ def leaderboard_export(recipe: Recipe, retry: dg.RetryPolicy) -> dg.AssetsDefini
     )
     def export(context: dg.AssetExecutionContext, data: DataResource) -> dg.MaterializeResult[Any]:
         """Write the table of the published warehouse to ``exports/`` in the data directory."""
-        target = data.directory.exports / f"{name}.parquet"
-        with failures(context, data.directory), data.warehouse() as opened:
+        with failures(context, data), data.warehouse() as opened:
+            target = data.directory.exports / f"{name}.parquet"
             target.parent.mkdir(exist_ok=True)
             written = export_table(opened.connection, name, target)
             version = digest(opened.connection, name)

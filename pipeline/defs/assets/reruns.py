@@ -38,7 +38,7 @@ def controlled_reruns() -> dg.AssetsDefinition:
         if (missing := config.missing()) is not None:
             context.log.warning(missing)
             return
-        with failures(context, data.directory), tempfile.TemporaryDirectory(prefix="reruns-") as folder:
+        with failures(context, data), tempfile.TemporaryDirectory(prefix="reruns-") as folder:
             jobs, results = Path(folder, "jobs"), Path(folder, "results")
             _plan(config, data, jobs)
             _run(context, config, jobs, results)

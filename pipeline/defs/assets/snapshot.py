@@ -34,7 +34,7 @@ def snapshot_asset(retry: dg.RetryPolicy) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, config: SourceConfig, data: DataResource
     ) -> dg.MaterializeResult[Any]:
         """Pull a revision; the same pull again is the snapshot that is there already."""
-        with failures(context, data.directory), writing(data.directory, wait=True):
+        with failures(context, data), writing(data.directory, wait=True):
             taken = take(data.directory, open_source(config.request(context.partition_key)))
         return dg.MaterializeResult(data_version=dg.DataVersion(taken.snapshot_id), metadata=listing(taken))
 

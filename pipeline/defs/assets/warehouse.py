@@ -38,7 +38,7 @@ def warehouse_assets(made: Sequence[Recipe], retry: dg.RetryPolicy) -> dg.Assets
     )
     def warehouse(context: dg.AssetExecutionContext, config: BuildConfig, data: DataResource) -> Iterator[Any]:
         """Build and publish where evidence or policy changed, and say what each table holds."""
-        with failures(context, data.directory), writing(data.directory, wait=True):
+        with failures(context, data), writing(data.directory, wait=True):
             published = publish(data.directory, force=config.rebuild)
             context.log.info(f"warehouse {'published' if published else 'unchanged'}")
             with data.warehouse() as opened:
