@@ -6,6 +6,7 @@ What a command does is in ``pipeline/query``, ``pipeline/export`` and ``pipeline
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -181,19 +182,22 @@ def write(text: str) -> None:
 
 
 def show_result(result: Result) -> None:
-    """Write a result of SQL as a table."""
+    """Write a result of SQL as a table; a sign that stdout cannot carry is an escape: the signs are all data."""
     from pipeline.render.sql import render
 
     screen = new_screen()
     render(screen, result)
-    write(screen.text())
+    encoding = sys.stdout.encoding or "ascii"
+    write(screen.text().encode(encoding, "backslashreplace").decode(encoding))
 
 
 class Stdout:
-    """Stdout as a stream for CSV and JSON; what goes to a terminal has its control characters escaped."""
+    """Stdout as a stream for CSV and JSON: UTF-8 as in a file, but on a terminal control characters are escaped."""
 
     def __init__(self) -> None:
         self.escapes = sys.stdout.isatty()
+        if not self.escapes and isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
 
     def write(self, text: str) -> int:
         """Write ``text``."""
@@ -399,6 +403,9 @@ def sql(session: Session, query: str | None, file: str | None, format_name: str 
 
     Several statements are separated by `;`: `table` shows every result, the other formats the last one.
     Without QUERY it is an interactive prompt (.help there), or a script on a stdin that is no terminal.
+
+    Values are exact. In CSV null is nothing and the empty text `""`; CSV and JSON are UTF-8. In JSON a decimal that
+    a float cannot hold, an interval and an infinite time are text; other times are ISO 8601, in UTC.
 
     JSON: {schema_version, columns: [{name, type}], rows: [{column: value}]}; with --out {schema_version, file,
     format, rows, bytes}.

@@ -546,6 +546,19 @@ def test_output_fits_the_encoding(house: House, encoding: str) -> None:
     assert {"ascii": "147.3 us  1.00x", "latin-1": "147.3 µs  1.00×", "utf-8": "147.3 µs  1.00×"}[encoding] in output
 
 
+@pytest.mark.parametrize(
+    ("format_name", "expected"), [("csv", "a\nµ×漢\n".encode()), ("table", b"a\n\\xb5\\xd7\\u6f22\n")]
+)
+def test_no_encoding_alters_data(house: House, format_name: str, expected: bytes) -> None:
+    output = subprocess.run(
+        [*KERNELHOUSE, "sql", "SELECT 'µ×漢' AS a", "--format", format_name],
+        capture_output=True,
+        check=True,
+        env=environment(house, PYTHONIOENCODING="ascii"),
+    ).stdout
+    assert output == expected
+
+
 def on_a_terminal(arguments: list[str], env: dict[str, str], typed: bytes = b"") -> tuple[int, str]:
     """Run a command on a pseudo-terminal and return its status and what the terminal shows."""
     ours, theirs = pty.openpty()

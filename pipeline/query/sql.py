@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 
 from pipeline.errors import UsageError
+from pipeline.query.exact import Exact, for_python, projection
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection, Statement
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation, Statement
 
 Answer = TypeVar("Answer")
 
@@ -55,12 +56,31 @@ def statements(connection: DuckDBPyConnection, text: str) -> list[Statement]:
 
 
 def execute(connection: DuckDBPyConnection, statement: Statement) -> Result:
-    """Run one statement; UsageError with DuckDB's sentence where it fails or the sandbox forbids it."""
-    interruptible(connection, lambda: connection.execute(statement))
-    description = connection.description or []
-    names = unique([column[0] for column in description])
-    columns = [Column(name, str(column[1])) for name, column in zip(names, description, strict=True)]
-    return Result(columns, _rows(connection))
+    """Run one statement; its values are exact, as :func:`pipeline.query.exact.for_python` reads them.
+
+    UsageError with DuckDB's sentence where it fails or the sandbox forbids it.
+    """
+    relation = bind(connection, statement)
+    columns = [Column(name, str(kind)) for name, kind in zip(unique(relation.columns), relation.types, strict=True)]
+    read = [for_python(kind) for kind in relation.types]
+    # A relation has no stream of rows: its text has.
+    text = relation.project(projection(relation.types, read)).sql_query()
+    interruptible(connection, lambda: connection.execute(text))
+    return Result(columns, _rows(connection, read))
+
+
+def bind(connection: DuckDBPyConnection, statement: Statement) -> DuckDBPyRelation:
+    """Return a statement as a relation: a query is not run yet, anything else is run, and its rows are kept."""
+    with spoken():
+        text = _without_end(statement.query)
+    return interruptible(connection, lambda: connection.sql(text))
+
+
+def _without_end(text: str) -> str:
+    """Return a statement without the semicolon that ends it and the comments behind that."""
+    raw = text.encode()
+    places = (place for place, kind in duckdb.tokenize(text) if kind is duckdb.token_type.operator)
+    return next((raw[:place].decode() for place in places if raw[place:].startswith(b";")), text)
 
 
 def unique(names: Sequence[str]) -> list[str]:
@@ -126,9 +146,10 @@ def spoken() -> Iterator[None]:
         raise UsageError(f"a value of the result is beyond what can be shown ({error}): cast it to VARCHAR") from error
 
 
-def _rows(connection: DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+def _rows(connection: DuckDBPyConnection, read: Sequence[Exact]) -> Iterator[tuple[Any, ...]]:
     while True:
         batch = interruptible(connection, lambda: connection.fetchmany(_BATCH))
         if not batch:
             return
-        yield from batch
+        for row in batch:
+            yield tuple(of(value) for of, value in zip(read, row, strict=True))
