@@ -48,9 +48,15 @@ def write_csv(result: Result, stream: Stream) -> int:
 def write_json(result: Result, stream: Stream) -> int:
     """Write ``{schema_version, columns, rows}`` with one object a row; return the number of rows."""
     names = [column.name for column in result.columns]
-    rows = [dict(zip(names, row, strict=True)) for row in result.rows]
-    stream.write(document(columns=result.columns, rows=rows) + "\n")
-    return len(rows)
+    # The rows come last, so the last null of the document stands for them.
+    head, _, tail = document(columns=result.columns, rows=[None]).rpartition("null")
+    rows = 0
+    for row in result.rows:
+        text = json.dumps(plain(dict(zip(names, row, strict=True))), indent=2, allow_nan=False)
+        stream.write((",\n    " if rows else head) + text.replace("\n", "\n    "))
+        rows += 1
+    stream.write((tail if rows else document(columns=result.columns, rows=[])) + "\n")
+    return rows
 
 
 FORMATS: dict[str, Callable[[Result, Stream], int]] = {"csv": write_csv, "json": write_json}

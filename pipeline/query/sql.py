@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 _BATCH = 10_000
+TOO_LARGE = "the result does not fit into memory: ask for fewer rows or shorter values"
+
 _LOOK_S = 0.05
 """Between two looks whether Ctrl-C came."""
 
@@ -136,12 +138,17 @@ def _noted_interrupts() -> Iterator[list[int]]:
 
 @contextmanager
 def spoken() -> Iterator[None]:
-    """Turn what DuckDB raises into a UsageError of one line."""
+    """Turn what DuckDB raises, also through Arrow, into a UsageError of one line."""
     try:
         yield
-    except duckdb.Error as error:
+    except (duckdb.Error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         # What follows is a picture of the statement.
-        raise UsageError(" ".join(str(error).split("\n\nLINE ")[0].split())) from error
+        said = " ".join(str(error).split("\n\nLINE ")[0].split())
+        raise UsageError(TOO_LARGE if said.startswith("Out of Memory Error") else said) from error
+    except MemoryError as error:
+        raise UsageError(TOO_LARGE) from error
     except OverflowError as error:
         raise UsageError(f"a value of the result is beyond what can be shown ({error}): cast it to VARCHAR") from error
 
