@@ -6,7 +6,9 @@ What a command does is in ``pipeline/query``, ``pipeline/export`` and ``pipeline
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -60,6 +62,14 @@ class WithExample(click.Command):
                 formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
+class TakesSql(WithExample):
+    """A command whose argument may begin with a comment of SQL, which is no option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, with a line end before what is SQL: the name of no option has a space in it, and none two lines."""
+        return super().parse_args(ctx, [re.sub(r"^--(?=[^=]*\s|.*\n)", "\n--", each) for each in args])
+
+
 class CommandGroup(WithExample, click.Group):
     """A group of commands under one name."""
 
@@ -73,6 +83,9 @@ class CommandLine(WithExample, click.Group):
         """Run and exit: 0 done, 1 a check failed, 2 bad usage or input, 130 Ctrl-C, 141 closed pipe."""
         arguments = list(sys.argv[1:] if args is None else args)
         try:
+            _open_streams()
+            for argument in arguments:
+                check_utf8(argument, "an argument")
             with self.make_context(prog_name or "kernelhouse", arguments, **extra) as context:
                 self.invoke(context)
             sys.stdout.flush()
@@ -101,6 +114,27 @@ class CommandLine(WithExample, click.Group):
         sys.exit(status)
 
 
+def _open_streams() -> None:
+    """Let closed standard streams be empty ones, so that no file that is opened later gets their number.
+
+    UsageError where stdout is closed: nobody would get the answer.
+    """
+    answers = sys.stdout is not None
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  (for the whole process)
+    if not answers:
+        raise UsageError("stdout is closed: send the answer to a file, or to /dev/null")
+
+
+def check_utf8(text: str, what: str) -> None:
+    """Refuse what neither DuckDB nor JSON can take; UsageError naming ``what`` it is."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{what} is not UTF-8 text: {os.fsencode(text)!r}; give it in UTF-8") from None
+
+
 def _give_up_stdout() -> None:
     """Let the interpreter flush into nothing at its end: nobody reads any more, or there is no room."""
     with suppress(UnsupportedOperation):  # it may be no file at all
@@ -111,7 +145,8 @@ def _complain(message: str, status: int) -> int:
     from pipeline.render.text import encodable, visible
 
     line = visible(" ".join(message.split()))
-    click.echo(encodable(f"kernelhouse: {line}", sys.stderr.encoding or "ascii"), err=True)
+    with suppress(OSError):  # where stderr cannot be written to, the status alone tells
+        click.echo(encodable(f"kernelhouse: {line}", sys.stderr.encoding or "ascii"), err=True)
     return status
 
 
@@ -129,6 +164,8 @@ def _unexpected(error: Exception) -> str:
         if not error.filename:  # all else that is written has a handler of its own
             _give_up_stdout()
         return refusal(error, "stdout")
+    if isinstance(error, MemoryError):
+        return "this does not fit into memory: ask for less, or give it more"
     return f"internal error: {type(error).__name__}: {error}; set KERNELHOUSE_DEBUG=1 to see where, and report it"
 
 
@@ -188,19 +225,22 @@ def write(text: str) -> None:
 
 
 def show_result(result: Result) -> None:
-    """Write a result of SQL as a table."""
+    """Write a result of SQL as a table; a sign that stdout cannot carry is an escape: the signs are all data."""
     from pipeline.render.sql import render
 
     screen = new_screen()
     render(screen, result)
-    write(screen.text())
+    encoding = sys.stdout.encoding or "ascii"
+    write(screen.text().encode(encoding, "backslashreplace").decode(encoding))
 
 
 class Stdout:
-    """Stdout as a stream for CSV and JSON; what goes to a terminal has its control characters escaped."""
+    """Stdout as a stream for CSV and JSON: UTF-8 as in a file, but on a terminal control characters are escaped."""
 
     def __init__(self) -> None:
         self.escapes = sys.stdout.isatty()
+        if not self.escapes and isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
 
     def write(self, text: str) -> int:
         """Write ``text``."""
@@ -384,7 +424,7 @@ def status(session: Session) -> None:
 
 
 @main.command(
-    cls=WithExample,
+    cls=TakesSql,
     example=[
         'kernelhouse sql "SELECT operation, min(latency_ns) FROM leaderboard GROUP BY ALL ORDER BY 1"',
         "kernelhouse sql --file report.sql --out report.parquet",
@@ -408,6 +448,9 @@ def sql(session: Session, query: str | None, file: str | None, format_name: str 
 
     Several statements are separated by `;`: `table` shows every result, the other formats the last one.
     Without QUERY it is an interactive prompt (.help there), or a script on a stdin that is no terminal.
+
+    Values are exact. In CSV null is nothing and the empty text `""`; CSV and JSON are UTF-8. In JSON a decimal that
+    a float cannot hold, an interval and an infinite time are text; other times are ISO 8601, in UTC.
 
     JSON: {schema_version, columns: [{name, type}], rows: [{column: value}]}; with --out {schema_version, file,
     format, rows, bytes}.
@@ -489,7 +532,9 @@ def _prompt(connection: DuckDBPyConnection) -> None:
 
 @main.command(cls=WithExample, example=["kernelhouse leaderboard gemm_nvfp4_n4096_k4096 --axes m=1024 --gpu B200"])
 @click.argument("operation")
-@click.option("--axes", metavar="A=N,...", help="Only cohorts with these axis values, such as m=1024,n=2048.")
+@click.option(
+    "--axes", metavar="A=N,...", multiple=True, help="Only cohorts with these axis values: m=1024,n=2048; repeatable."
+)
 @click.option("--gpu", metavar="NAME", help="Only this GPU: a word of the hardware's name, such as B200.")
 @click.option("--profile", default="source_native", show_default=True, help="How runs are grouped and ranked.")
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most N runs of each cohort  [default: 10]")
@@ -499,7 +544,7 @@ def _prompt(connection: DuckDBPyConnection) -> None:
 def leaderboard(
     session: Session,
     operation: str,
-    axes: str | None,
+    axes: tuple[str, ...],
     gpu: str | None,
     profile: str,
     limit: int | None,
@@ -532,16 +577,16 @@ def leaderboard(
     session.answer(lambda screen: render(screen, answer), leaderboard=answer)
 
 
-def _axes(text: str | None) -> dict[str, int]:
-    """Return the axis values of ``m=1024,n=2048``; names are lower-case, as everywhere in manifests."""
+def _axes(texts: Sequence[str]) -> dict[str, int]:
+    """Return the axis values of texts like ``m=1024,n=2048``; names are lower-case, as everywhere in manifests."""
     axes: dict[str, int] = {}
-    for part in filter(None, (text or "").split(",")):
-        name, equals, value = part.partition("=")
-        name = name.strip().lower()
-        if not (name and equals and value.strip().isascii() and value.strip().isdigit()):
-            raise UsageError(f'--axes "{text}" is not a list of axis values: write it as m=1024,n=2048')
-        if axes.setdefault(name, int(value)) != int(value):
-            raise UsageError(f"--axes gives {name} two values: give it once")
+    for text in texts:
+        for part in text.split(","):
+            name, _, value = (each.strip() for each in part.lower().partition("="))
+            if not (name and re.fullmatch("[0-9]{1,1000}", value)):
+                raise UsageError(f'--axes "{text}" is not a list of axis values: write it as m=1024,n=2048')
+            if axes.setdefault(name, int(value)) != int(value):
+                raise UsageError(f"--axes gives {name} two values: give it once")
     return axes
 
 
@@ -724,9 +769,9 @@ def rerun() -> None:
 @click.option("--sql", metavar="QUERY", help="Only runs that the column run_digest of this query names.")
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most N jobs, the newest runs first.")
 @click.option("--device", metavar="PRODUCT", default="any", show_default=True, help="GPU that must run the jobs.")
-@click.option("--build-seconds", type=click.IntRange(min=1), default=600, show_default=True)
-@click.option("--run-seconds", type=click.IntRange(min=1), default=300, show_default=True)
-@click.option("--memory-gib", type=click.IntRange(min=1), default=32, show_default=True)
+@click.option("--build-seconds", type=click.IntRange(1, 10**6), default=600, show_default=True)
+@click.option("--run-seconds", type=click.IntRange(1, 10**6), default=300, show_default=True)
+@click.option("--memory-gib", type=click.IntRange(1, 10**6), default=32, show_default=True)
 @click.option(
     "--out", "-o", metavar="DIR", required=True, type=click.Path(file_okay=False, path_type=Path),
     help="Folder for the job files.",

@@ -16,7 +16,7 @@ class UsageError(KernelhouseError):
 
 
 class SourceError(KernelhouseError):
-    """A source of traces cannot be read at all: no such folder, nothing in the upstream layout."""
+    """A source of traces cannot be read at all: nothing in the upstream layout, a Hub that does not answer."""
 
 
 class ManifestError(KernelhouseError):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -106,8 +107,6 @@ def test_examples_of_questions_work_on_the_sample(tmp_path: Path) -> None:
 
 
 def _words(line: str) -> list[str]:
-    import shlex
-
     return shlex.split(line)
 
 
@@ -264,6 +263,19 @@ def test_a_beaten_baseline_and_a_hostile_name(run: Run) -> None:
     assert "Not ranked: 1 MISSING_PRIMARY_METRIC, 1 STATUS_RUNTIME_ERROR" in output
 
 
+def test_axes_given_twice_are_all_meant(run: Run) -> None:
+    twice = run("leaderboard", GEMM, "--axes", "m=64", "--axes", "m=64", "--json")
+    assert twice.exit_code == 0
+    assert twice.stdout == run("leaderboard", GEMM, "--axes", "m=64", "--json").stdout
+
+
+@pytest.mark.parametrize("arguments", [["records"], ["leaderboard", GEMM]])
+def test_a_limit_beyond_64_bits_leaves_nothing_out(run: Run, arguments: list[str]) -> None:
+    limited = run(*arguments, "--json", "--limit", "9" * 20)
+    assert limited.exit_code == 0
+    assert limited.stdout == run(*arguments, "--json").stdout
+
+
 def test_limit_tells_what_it_leaves_out(run: Run) -> None:
     assert "... and 1 more result" in run("leaderboard", GROUPED, "--limit", "1").stdout
 
@@ -325,6 +337,26 @@ def test_sql_shows_every_result_as_a_table(run: Run) -> None:
 def test_sql_answers_in_json_with_its_last_result(run: Run, arguments: list[str]) -> None:
     answer = json.loads(run("sql", "SELECT 1; SELECT 'nan'::DOUBLE AS x", *arguments).stdout)
     assert (answer["columns"], answer["rows"]) == ([{"name": "x", "type": "DOUBLE"}], [{"x": "NaN"}])
+
+
+@pytest.mark.parametrize("query", ["-- why\nSELECT 1 AS a", "--a = b\nSELECT 1 AS a", "-- b = c\n\nSELECT 1 AS a"])
+def test_sql_may_begin_with_a_comment(run: Run, query: str) -> None:
+    assert run("sql", query, "--format=csv").stdout == "a\n1\n"
+
+
+def test_json_of_no_rows_and_of_many_is_one_document(run: Run) -> None:
+    for amount in (0, 1, 3):
+        answer = run("sql", f"SELECT NULL AS a, [range] AS b FROM range({amount})", "--json").stdout
+        columns = [{"name": "a", "type": '"NULL"'}, {"name": "b", "type": "BIGINT[]"}]
+        rows = [{"a": None, "b": [number]} for number in range(amount)]
+        document = {"schema_version": 1, "columns": columns, "rows": rows}
+        assert answer == json.dumps(document, indent=2) + "\n"
+
+
+def test_a_table_that_is_too_long_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.render.sql.MOST_CHARACTERS", 10)
+    assert run("sql", "SELECT 1 AS a FROM range(10)").exit_code == 0
+    assert "--format csv" in lines_of_failure(run("sql", "SELECT 1 AS a FROM range(11)"))
 
 
 def test_sql_answers_in_csv(run: Run) -> None:
@@ -401,11 +433,19 @@ def test_digest_refuses_what_is_no_manifest(run: Run, text: str) -> None:
         (["leaderboard", GEMM, "--axes", "m"], "write it as m=1024,n=2048"),
         (["leaderboard", GEMM, "--axes", "m=1,m=2"], "two values"),
         (["leaderboard", GEMM, "--axes", "m=-1"], "write it as"),
+        (["leaderboard", GEMM, "--axes", ""], "write it as"),
+        (["leaderboard", GEMM, "--axes", "m=1,"], "write it as"),
+        (["leaderboard", GEMM, "--axes", "m=" + "9" * 5000], "write it as"),
+        (["leaderboard", GEMM, "--axes", "m=1", "--axes", "M=2"], "two values"),
+        (["show", "gemm\udcff"], "an argument is not UTF-8 text: b'gemm\\xff'"),
+        (["sql", "SELECT '\udcff'"], "is not UTF-8"),
+        (["export", "runs", "--out", "x\udcff"], "is not UTF-8"),
+        (["rerun", "plan", "--records", "--out", "x", "--run-seconds", "9" * 20], "--run-seconds"),
         (["leaderboard", GEMM, "--gpu", "B300"], "not measured on"),
         (["leaderboard", GEMM, "--profile", "fastest"], "it has source_native"),
         (["leaderboard", GEMM, "--limit", "0"], "--limit"),
         (["records", "gemm_n1"], "did you mean"),
-        (["show", "deadbeef"], "has a digest"),
+        (["show", "deadbeef"], "SELECT run_digest FROM runs"),
         (["show", "bad\x1b[31m\nname"], "bad\\x1b[31m name"),
         (["export", "leaderbord", "--out", "x"], "did you mean leaderboard"),
         (["export", "leaderboard"], "Missing option"),
@@ -593,6 +633,43 @@ def test_an_answer_that_finds_no_room_is_told(house: House) -> None:
     assert (done.returncode, done.stderr) == (2, said)
 
 
+@pytest.mark.parametrize(
+    ("command", "status", "said"),
+    [
+        ("status >&-", 2, b"kernelhouse: stdout is closed: send the answer to a file, or to /dev/null\n"),
+        ("--help >&-", 2, b"kernelhouse: stdout is closed: send the answer to a file, or to /dev/null\n"),
+        ("status >&- 2>&-", 2, b""),
+        ("status 2>&- >/dev/null", 0, b""),
+        ("show nothing 2>&-", 2, b""),
+        ("sql --json <&-", 2, b"kernelhouse: there is no SQL statement to run\n"),
+    ],
+)
+def test_closed_streams(house: House, command: str, status: int, said: bytes) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"exec {shlex.join(KERNELHOUSE)} {command}"], capture_output=True, env=environment(house)
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (status, b"", said)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit on memory holds on Linux alone")
+@pytest.mark.parametrize(
+    ("query", "arguments"),
+    [
+        ("SELECT repeat('x', 1000000000)", ["--format", "csv"]),
+        ("SELECT repeat('x', 1000000000)", ["--format", "parquet", "--out", "out"]),
+        ("SELECT list(a.range) FROM range(1000000) a, range(1000) b", ["--json"]),
+    ],
+)
+def test_a_result_that_does_not_fit_into_memory_is_one_sentence(
+    house: House, tmp_path: Path, query: str, arguments: list[str]
+) -> None:
+    limited = f"ulimit -v 1500000; exec {shlex.join([*KERNELHOUSE, 'sql', query, *arguments])}"
+    done = subprocess.run(["/bin/sh", "-c", limited], capture_output=True, env=environment(house), cwd=tmp_path)
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert done.stderr.startswith(b"kernelhouse: the result does not fit into memory: ")
+    assert list(tmp_path.iterdir()) == []
+
+
 def assert_ctrl_c_ends(process: subprocess.Popen[bytes], *, within_s: float) -> None:
     process.send_signal(signal.SIGINT)
     try:
@@ -648,6 +725,19 @@ def test_output_fits_the_encoding(house: House, encoding: str) -> None:
         env=environment(house, PYTHONIOENCODING=encoding, PYTHONUTF8="0"),
     ).stdout.decode(encoding)
     assert {"ascii": "147.3 us  1.00x", "latin-1": "147.3 µs  1.00×", "utf-8": "147.3 µs  1.00×"}[encoding] in output
+
+
+@pytest.mark.parametrize(
+    ("format_name", "expected"), [("csv", "a\nµ×漢\n".encode()), ("table", b"a\n\\xb5\\xd7\\u6f22\n")]
+)
+def test_no_encoding_alters_data(house: House, format_name: str, expected: bytes) -> None:
+    output = subprocess.run(
+        [*KERNELHOUSE, "sql", "SELECT 'µ×漢' AS a", "--format", format_name],
+        capture_output=True,
+        check=True,
+        env=environment(house, PYTHONIOENCODING="ascii"),
+    ).stdout
+    assert output == expected
 
 
 def on_a_terminal(arguments: list[str], env: dict[str, str], typed: bytes = b"") -> tuple[int, str]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 import dagster as dg
 
 from pipeline.defs.definitions import build_defs
 from pipeline.defs.jobs import INGEST
 from pipeline.defs.partitions import REVISIONS
+from pipeline.defs.resources import DataResource
 from pipeline.defs.settings import Settings
-from pipeline.errors import KernelhouseError
+from pipeline.errors import KernelhouseError, UsageError
+from pipeline.ingest.pull import open_source
 
 
 def main() -> int:
@@ -24,6 +28,12 @@ def main() -> int:
 
 def _run() -> int:
     settings = Settings.from_environment()
+    home = os.environ.get("DAGSTER_HOME") or ""
+    if not (Path(home).is_absolute() and Path(home).is_dir()):
+        raise UsageError(f"DAGSTER_HOME cannot be {home!r}: name a folder that is there, by its absolute path")
+    # What can be told before the run begins needs no run to fail.
+    open_source(settings.pull.request(settings.partition))
+    DataResource().directory.check()
     job = build_defs(settings=settings).resolve_job_def(INGEST)
     with dg.DagsterInstance.get() as instance:
         partition = settings.head()

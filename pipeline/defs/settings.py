@@ -6,9 +6,11 @@ They are read when the definitions are loaded, not at import.
 from __future__ import annotations
 
 import os
+from zoneinfo import ZoneInfo
 
 import dagster as dg
-from pydantic import BaseModel, ConfigDict, ValidationError
+from dagster._utils.schedules import is_valid_cron_schedule
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from pipeline.defs.partitions import key_of
 from pipeline.defs.resources import SourceConfig
@@ -29,9 +31,32 @@ class Settings(BaseModel):
     source: str = "sample"
     repository: str | None = None
     revision: str | None = None
-    retries: int = 2
-    retry_seconds: float = 30
+    retries: int = Field(default=2, ge=0, le=100)
+    retry_seconds: float = Field(default=30, ge=0, le=86_400)
     """Before the first retry; twice that before the second, and so on."""
+
+    @field_validator("cron")
+    @classmethod
+    def _five_fields(cls, value: str) -> str:
+        if not is_valid_cron_schedule(value):
+            raise ValueError("cron has five fields, such as 0 5 * * *")
+        return value
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (OSError, ValueError, LookupError):
+            raise ValueError("no time zone of the IANA has this name; UTC is one") from None
+        return value
+
+    @field_validator("repository")
+    @classmethod
+    def _https(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith("https://"):
+            raise ValueError("it is no https URL")
+        return value
 
     @classmethod
     def from_environment(cls) -> Settings:

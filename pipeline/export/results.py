@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import UsageError
 from pipeline.export.files import exporting
+from pipeline.query.exact import for_arrow, projection
 from pipeline.query.plain import document, plain
-from pipeline.query.sql import Result, execute, interruptible, unique
+from pipeline.query.sql import Result, bind, execute, interruptible, unique
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, Statement
 
 _BATCH = 65_536
+_TO_QUOTE = re.compile(r'[",\r\n]')
 
 
 class Stream(Protocol):
@@ -30,12 +32,15 @@ class Stream(Protocol):
 
 
 def write_csv(result: Result, stream: Stream) -> int:
-    """Write a header and the rows as CSV, return the number of rows; null is empty, lists and structs are JSON text."""
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([column.name for column in result.columns])
+    """Write a header and the rows as CSV, return the number of rows.
+
+    Null is nothing between the commas and the empty text ``""``, as DuckDB and Postgres read and write it; lists and
+    structs are JSON text.
+    """
+    stream.write(_line(column.name for column in result.columns))
     rows = 0
     for row in result.rows:
-        writer.writerow([_field(value) for value in row])
+        stream.write(_line(row))
         rows += 1
     return rows
 
@@ -43,9 +48,15 @@ def write_csv(result: Result, stream: Stream) -> int:
 def write_json(result: Result, stream: Stream) -> int:
     """Write ``{schema_version, columns, rows}`` with one object a row; return the number of rows."""
     names = [column.name for column in result.columns]
-    rows = [dict(zip(names, row, strict=True)) for row in result.rows]
-    stream.write(document(columns=result.columns, rows=rows) + "\n")
-    return len(rows)
+    # The rows come last, so the last null of the document stands for them.
+    head, _, tail = document(columns=result.columns, rows=[None]).rpartition("null")
+    rows = 0
+    for row in result.rows:
+        text = json.dumps(plain(dict(zip(names, row, strict=True))), indent=2, allow_nan=False)
+        stream.write((",\n    " if rows else head) + text.replace("\n", "\n    "))
+        rows += 1
+    stream.write((tail if rows else document(columns=result.columns, rows=[])) + "\n")
+    return rows
 
 
 FORMATS: dict[str, Callable[[Result, Stream], int]] = {"csv": write_csv, "json": write_json}
@@ -68,8 +79,10 @@ def save(connection: DuckDBPyConnection, statement: Statement, format_name: str,
 
 def _write_parquet(connection: DuckDBPyConnection, statement: Statement, path: Path) -> int:
     rows = 0
-    with connection.sql(statement).to_arrow_reader(_BATCH) as reader:
-        named = zip(reader.schema, unique(reader.schema.names), strict=True)
+    relation = bind(connection, statement)
+    casts = projection(relation.types, [for_arrow(kind) for kind in relation.types])
+    with relation.project(casts).to_arrow_reader(_BATCH) as reader:
+        named = zip(reader.schema, unique(relation.columns), strict=True)
         schema = pa.schema([field.with_name(name) for field, name in named])
         try:
             with pq.ParquetWriter(path, schema, compression="zstd") as writer:
@@ -81,10 +94,17 @@ def _write_parquet(connection: DuckDBPyConnection, statement: Statement, path: P
     return rows
 
 
-def _field(value: object) -> Any:
+def _line(values: Iterable[object]) -> str:
+    return ",".join(map(_field, values)) + "\n"
+
+
+def _field(value: object) -> str:
+    # The csv module writes null and the empty text alike before Python 3.12.
     if value is None:
         return ""
     simple = plain(value)
-    if isinstance(simple, bool | list | dict):
-        return json.dumps(simple, ensure_ascii=False)
-    return simple
+    text = simple if isinstance(simple, str) else json.dumps(simple, ensure_ascii=False)
+    if text and not _TO_QUOTE.search(text):
+        return text
+    quoted = text.replace('"', '""')
+    return f'"{quoted}"'

@@ -50,9 +50,11 @@ def export_table(connection: DuckDBPyConnection, name: str, target: Path) -> Exp
     columns = ", ".join(f'"{column.name}"' for column in declared.columns)
     key = ", ".join(f'"{column}"' for column in declared.key)
     with exporting(target) as aside:
-        reader = connection.sql(f"SELECT {columns} FROM {name} ORDER BY {key}").to_arrow_reader(_BATCH)
         rows = 0
-        with pq.ParquetWriter(aside, schema, compression="zstd") as writer:
+        with (
+            connection.sql(f"SELECT {columns} FROM {name} ORDER BY {key}").to_arrow_reader(_BATCH) as reader,
+            pq.ParquetWriter(aside, schema, compression="zstd") as writer,
+        ):
             for batch in reader:
                 writer.write_table(pa.Table.from_batches([batch]).cast(schema))
                 rows += batch.num_rows

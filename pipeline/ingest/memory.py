@@ -43,8 +43,8 @@ def collecting_by_hand() -> Iterator[Callable[[], object]]:
 def switching_often() -> Iterator[None]:
     """Let a thread that wants Python's lock have it soon.
 
-    A thread that works in columns leaves the lock at every step and then waits for it as long as Python is used to, which
-    is longer than most steps take.
+    A thread that works in columns leaves the lock at every step. To have it again it waits as long as Python usually
+    lets the other keep it, which is longer than most steps take.
     """
     usual = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)

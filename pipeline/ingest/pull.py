@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pipeline
-from pipeline.errors import DataDirectoryError, KernelhouseError, SourceError, UsageError
+from pipeline.errors import DataDirectoryError, KernelhouseError, UsageError
 from pipeline.ingest.guards import check_shrink, recorded
 from pipeline.ingest.intact import IntactBlobs
 from pipeline.ingest.presence import REINSTATED, WITHDRAWN
@@ -177,7 +177,7 @@ def open_source(request: IngestRequest) -> Source:
         raise UsageError("SOURCE is empty: give 'sample', the folder of a trace set, or hub:OWNER/NAME")
     root = Path(os.path.expanduser(request.source))  # noqa: PTH111 - a Path would raise where there is no such home
     if not root.exists():
-        raise SourceError(f"no folder {request.source}: give 'sample', the folder of a trace set, or hub:OWNER/NAME")
+        raise UsageError(f"no folder {request.source}: give 'sample', the folder of a trace set, or hub:OWNER/NAME")
     return DirectorySource(root, repository=request.repository, revision=request.revision, authors=authors)
 
 

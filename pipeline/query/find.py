@@ -50,7 +50,8 @@ def find(connection: DuckDBPyConnection, text: str) -> Found:
     if not found:
         known = [name for kind in _NAMED for name in _names(connection, kind)]
         if _looks_like_a_digest(text):
-            raise UsageError(f'no run, operation, implementation, workload or other document has a digest "{text}..."')
+            what = f'no run, operation, implementation, workload or other document has a digest "{text}..."'
+            raise UsageError(f"{what}; kernelhouse sql 'SELECT run_digest FROM runs' lists those of runs")
         raise UsageError(f'nothing is called "{text}"{_hint(text, known)}')
     if len(found) > 1:
         raise UsageError(f'"{text}" is ambiguous, give more of one of these digests: {_listed(found)}')

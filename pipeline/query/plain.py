@@ -1,7 +1,8 @@
 """Answers as JSON: one document with its ``schema_version``.
 
-Timestamps become ISO 8601 text with ``Z``, decimals numbers, numbers that are not finite the texts
-``NaN``, ``Infinity`` and ``-Infinity`` (JSON has no such numbers), bytes hex text.
+Timestamps become ISO 8601 text with ``Z``, decimals numbers, or the text of their digits where a float would lose
+some, numbers that are not finite the texts ``NaN``, ``Infinity`` and ``-Infinity`` (JSON has no such numbers), bytes
+hex text.
 """
 
 from __future__ import annotations
@@ -30,8 +31,7 @@ def plain(value: object) -> Any:
         case float():
             return value if math.isfinite(value) else _not_finite(value)
         case Decimal():
-            whole = value.is_finite() and value == value.to_integral_value()
-            return int(value) if whole else plain(float(value))
+            return _decimal(value)
         case datetime():
             return instant(value)
         case date():
@@ -51,6 +51,15 @@ def instant(at: datetime) -> str:
     """Return a timestamp (UTC where it names no zone) as ISO 8601 with ``Z``, in milliseconds or finer."""
     utc = at if at.tzinfo is None else at.astimezone(UTC).replace(tzinfo=None)
     return utc.isoformat(timespec="microseconds" if utc.microsecond % 1000 else "milliseconds") + "Z"
+
+
+def _decimal(value: Decimal) -> int | float | str:
+    if not value.is_finite():
+        return _not_finite(float(value))
+    if value == value.to_integral_value():
+        return int(value)
+    number = float(value)
+    return number if Decimal(repr(number)) == value else f"{value:f}"
 
 
 def _not_finite(value: float) -> str:

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 
 from pipeline.errors import UsageError
+from pipeline.query.exact import Exact, for_python, projection
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection, Statement
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation, Statement
 
 Answer = TypeVar("Answer")
 
 _BATCH = 10_000
+TOO_LARGE = "the result does not fit into memory: ask for fewer rows or shorter values"
+
 _LOOK_S = 0.05
 """Between two looks whether Ctrl-C came."""
 
@@ -55,12 +58,31 @@ def statements(connection: DuckDBPyConnection, text: str) -> list[Statement]:
 
 
 def execute(connection: DuckDBPyConnection, statement: Statement) -> Result:
-    """Run one statement; UsageError with DuckDB's sentence where it fails or the sandbox forbids it."""
-    interruptible(connection, lambda: connection.execute(statement))
-    description = connection.description or []
-    names = unique([column[0] for column in description])
-    columns = [Column(name, str(column[1])) for name, column in zip(names, description, strict=True)]
-    return Result(columns, _rows(connection))
+    """Run one statement; its values are exact, as :func:`pipeline.query.exact.for_python` reads them.
+
+    UsageError with DuckDB's sentence where it fails or the sandbox forbids it.
+    """
+    relation = bind(connection, statement)
+    columns = [Column(name, str(kind)) for name, kind in zip(unique(relation.columns), relation.types, strict=True)]
+    read = [for_python(kind) for kind in relation.types]
+    # A relation has no stream of rows: its text has.
+    text = relation.project(projection(relation.types, read)).sql_query()
+    interruptible(connection, lambda: connection.execute(text))
+    return Result(columns, _rows(connection, read))
+
+
+def bind(connection: DuckDBPyConnection, statement: Statement) -> DuckDBPyRelation:
+    """Return a statement as a relation: a query is not run yet, anything else is run, and its rows are kept."""
+    with spoken():
+        text = _without_end(statement.query)
+    return interruptible(connection, lambda: connection.sql(text))
+
+
+def _without_end(text: str) -> str:
+    """Return a statement without the semicolon that ends it and the comments behind that."""
+    raw = text.encode()
+    places = (place for place, kind in duckdb.tokenize(text) if kind is duckdb.token_type.operator)
+    return next((raw[:place].decode() for place in places if raw[place:].startswith(b";")), text)
 
 
 def unique(names: Sequence[str]) -> list[str]:
@@ -116,19 +138,25 @@ def _noted_interrupts() -> Iterator[list[int]]:
 
 @contextmanager
 def spoken() -> Iterator[None]:
-    """Turn what DuckDB raises into a UsageError of one line."""
+    """Turn what DuckDB raises, also through Arrow, into a UsageError of one line."""
     try:
         yield
-    except duckdb.Error as error:
+    except (duckdb.Error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         # What follows is a picture of the statement.
-        raise UsageError(" ".join(str(error).split("\n\nLINE ")[0].split())) from error
+        said = " ".join(str(error).split("\n\nLINE ")[0].split())
+        raise UsageError(TOO_LARGE if said.startswith("Out of Memory Error") else said) from error
+    except MemoryError as error:
+        raise UsageError(TOO_LARGE) from error
     except OverflowError as error:
         raise UsageError(f"a value of the result is beyond what can be shown ({error}): cast it to VARCHAR") from error
 
 
-def _rows(connection: DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+def _rows(connection: DuckDBPyConnection, read: Sequence[Exact]) -> Iterator[tuple[Any, ...]]:
     while True:
         batch = interruptible(connection, lambda: connection.fetchmany(_BATCH))
         if not batch:
             return
-        yield from batch
+        for row in batch:
+            yield tuple(of(value) for of, value in zip(read, row, strict=True))

@@ -172,8 +172,8 @@ def _merge(connection: duckdb.DuckDBPyConnection) -> None:
         ("workload_digest", "SELECT workload_digest FROM workloads WHERE operation_digest IN (FROM slice)"),
         (
             "cohort_key",
-            "SELECT cohort_key FROM whole.cohort_runs WHERE run_digest IN (FROM slice_run_digest)"
-            " UNION SELECT cohort_key FROM cohort_runs",
+            "SELECT cohort_key FROM whole.cohorts WHERE operation_digest IN (FROM slice)"
+            " UNION SELECT cohort_key FROM cohorts",
         ),
     ):
         connection.execute(f"CREATE TEMP TABLE slice_{name} AS {query}")

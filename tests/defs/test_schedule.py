@@ -21,9 +21,8 @@ from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import Queued
 from dagster._scheduler.scheduler import launch_scheduled_runs
 from sqlalchemy import Engine, event
 
-from pipeline.defs.definitions import build_defs, defs
+from pipeline.defs.definitions import defs
 from pipeline.defs.execution import WRITER
-from pipeline.defs.settings import Settings
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -157,10 +156,3 @@ def test_the_environment_configures_it(instance: dg.DagsterInstance, monkeypatch
     assert request.partition_key == "a" * 40
     config = request.run_config["ops"]["snapshot"]["config"]
     assert (config["source"], config["repository"]) == ("/trace-set", "https://example.org/trace-set")
-
-
-@pytest.mark.parametrize("wrong", [{"cron": "never"}, {"time_zone": "Mars/Olympus"}])
-def test_a_wrong_schedule_is_refused(wrong: dict[str, str]) -> None:
-
-    with pytest.raises((dg.DagsterInvalidDefinitionError, dg.DagsterError)):
-        dg.Definitions.validate_loadable(build_defs(settings=Settings(**wrong)))

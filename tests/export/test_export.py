@@ -4,12 +4,14 @@ import csv
 import io
 import json
 import os
+from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from duckdb import DuckDBPyConnection
+from duckdb import DuckDBPyConnection, Statement
 
 from pipeline import __version__
 from pipeline.errors import UsageError
@@ -105,6 +107,39 @@ def test_csv(connection: DuckDBPyConnection) -> None:
     ]
 
 
+def test_csv_tells_null_from_the_empty_text(connection: DuckDBPyConnection, tmp_path: Path) -> None:
+    values = (
+        """(1, NULL), (2, ''), (3, ' '), (4, 'NULL'), (5, 'a,b'), (6, 'a"b'), (7, 'a' || chr(13) || chr(10) || 'b')"""
+    )
+    [statement] = statements(connection, f"SELECT * FROM (VALUES {values}) AS t(n, s) ORDER BY n")
+    save(connection, statement, "csv", tmp_path / "out")
+    assert (tmp_path / "out").read_text().startswith('n,s\n1,\n2,""\n3, \n4,NULL\n5,"a,b"\n6,"a""b"\n')
+    read = duckdb.sql(f"FROM read_csv('{tmp_path / 'out'}', allow_quoted_nulls = false) ORDER BY n").fetchall()
+    assert read == execute_all(connection, statement)
+
+
+def execute_all(connection: DuckDBPyConnection, statement: Statement) -> list[tuple[object, ...]]:
+    return list(execute(connection, statement).rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("99999999999999999999999999999999999999::HUGEINT", Decimal(10**38 - 1)),
+        ("18446744073709551616::UHUGEINT", Decimal(2**64)),
+        ("[7::UHUGEINT]", [Decimal(7)]),
+        ("'10:00:00+02'::TIMETZ", "10:00:00+02"),
+        ("'0101'::BIT", "0101"),
+        ("MAP{'0101'::BIT: 1}", [("0101", 1)]),
+        ("12345678901234567890.123456789::DECIMAL(38,9)", Decimal("12345678901234567890.123456789")),
+    ],
+)
+def test_parquet_is_exact(connection: DuckDBPyConnection, tmp_path: Path, value: str, written: object) -> None:
+    [statement] = statements(connection, f"SELECT {value} AS a; -- a comment")
+    save(connection, statement, "parquet", tmp_path / "out")
+    assert pq.read_table(tmp_path / "out").to_pylist() == [{"a": written}]
+
+
 @pytest.mark.parametrize("format_name", ["csv", "json", "parquet"])
 def test_results_are_saved(connection: DuckDBPyConnection, tmp_path: Path, format_name: str) -> None:
     [statement] = statements(connection, "SELECT range AS n FROM range(70000)")
@@ -131,7 +166,12 @@ def test_parquet_keeps_types_and_renames_twins(connection: DuckDBPyConnection, t
 
 @pytest.mark.parametrize(
     ("query", "sentence"),
-    [("SELECT INTERVAL 1 DAY AS i", "cast the column"), ("SELECT error('boo')", "boo"), ("SELECT nope", "nope")],
+    [
+        ("SELECT INTERVAL 1 DAY AS i", "cast the column"),
+        ("SELECT 340282366920938463463374607431768211455::UHUGEINT AS u", "DECIMAL"),
+        ("SELECT error('boo')", "boo"),
+        ("SELECT nope", "nope"),
+    ],
 )
 def test_a_failed_save_leaves_nothing(
     connection: DuckDBPyConnection, tmp_path: Path, query: str, sentence: str

@@ -246,8 +246,9 @@ def test_requests_that_make_no_sense(warehouse_at: Warehouse, request_: dict[str
 
 def test_sources_that_are_none(warehouse_at: Warehouse) -> None:
     warehouse_at.root.mkdir()
-    for source in (warehouse_at.root / "missing", warehouse_at.root):
-        with pytest.raises(SourceError):
+    missing = warehouse_at.root / "missing"
+    for source, error in ((missing, UsageError), (warehouse_at.root, SourceError)):
+        with pytest.raises(error):
             ingest(warehouse_at.data, IngestRequest(source=str(source)))
 
 

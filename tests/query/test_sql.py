@@ -5,6 +5,7 @@ import itertools
 import signal
 import sys
 import threading
+from decimal import Decimal
 from types import CodeType, FrameType
 from typing import Any
 
@@ -40,6 +41,70 @@ def test_columns_have_types_and_names_of_their_own(connection: DuckDBPyConnectio
         ("a_1", "VARCHAR"),
         ("b", "INTEGER[]"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("INTERVAL '1 month 2 days 3.5 seconds'", "1 month 2 days 00:00:03.5"),
+        ("TIMESTAMP 'infinity'", "infinity"),
+        ("TIMESTAMP '9999-12-31 23:59:59.999999'", "9999-12-31T23:59:59.999999Z"),
+        ("TIMESTAMPTZ '-infinity'", "-infinity"),
+        ("TIMESTAMPTZ '2026-06-06 23:33:43.5+02'", "2026-06-06T21:33:43.500Z"),
+        ("'2026-06-06 21:33:43.123456789'::TIMESTAMP_NS", "2026-06-06T21:33:43.123456789Z"),
+        ("'2026-06-06 21:33:43'::TIMESTAMP_S", "2026-06-06T21:33:43.000Z"),
+        ("TIMESTAMP '290000-01-01'", "290000-01-01 00:00:00"),
+        ("DATE 'infinity'", "infinity"),
+        ("DATE '2026-06-06'", "2026-06-06"),
+        ("DATE '0044-03-15 (BC)'", "0044-03-15 (BC)"),
+        ("'10:00:00.123456789'::TIME_NS", "10:00:00.123456789"),
+        ("TIME '24:00:00'", "24:00:00"),
+        ("12345678901234567890.123456789::DECIMAL(38,9)", Decimal("12345678901234567890.123456789")),
+        ("170141183460469231731687303715884105727", 2**127 - 1),
+        ("340282366920938463463374607431768211455::UHUGEINT", 2**128 - 1),
+        ("[DATE 'infinity', NULL]", ["infinity", None]),
+        ("[TIMESTAMP '2026-06-06']::TIMESTAMP[1]", ["2026-06-06T00:00:00.000Z"]),
+        ("{'a \"b': TIMESTAMP '2026-06-06', 'c': NULL}", {'a "b': "2026-06-06T00:00:00.000Z", "c": None}),
+        ("NULL::STRUCT(a DATE)", None),
+        ("row(DATE '2026-06-06', 1)", ["2026-06-06", 1]),
+        ("MAP{DATE '2026-06-06': INTERVAL 1 MONTH}", {"2026-06-06": "1 month"}),
+        ("MAP{[true]: 1}", {"[true]": 1}),
+        ("MAP{true: [DATE 'infinity']}", {"true": ["infinity"]}),
+        ("DATE 'infinity'::UNION(a INTEGER, b DATE)", "infinity"),
+        ("INTERVAL 1 MONTH::VARIANT", '"1 month"'),
+        ("'a'::ENUM('a', 'b')", "a"),
+        ("'{\"a\": 1}'::JSON", '{"a": 1}'),
+    ],
+)
+def test_values_are_exact(connection: DuckDBPyConnection, value: str, shown: object) -> None:
+    assert rows(connection, f"SELECT {value} AS x") == [[(shown,)]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT ';' AS a; -- an ü; and more",
+        "-- first\nSELECT ';' AS a /* ; */;;",
+        "PREPARE p AS SELECT ';'; EXECUTE p;",
+    ],
+)
+def test_comments_and_semicolons_change_nothing(connection: DuckDBPyConnection, text: str) -> None:
+    assert rows(connection, text)[-1] == [(";",)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SHOW TABLES", "DESCRIBE runs", "SUMMARIZE runs", "EXPLAIN FROM runs", "PIVOT runs ON status", "VALUES (1)"],
+)
+def test_whatever_gives_rows_gives_them(connection: DuckDBPyConnection, text: str) -> None:
+    assert rows(connection, text) != [[]]
+
+
+def test_rows_keep_their_order(connection: DuckDBPyConnection) -> None:
+    [result] = rows(
+        connection, "SELECT DATE '2026-01-01' + range::INTEGER, range FROM range(25000) ORDER BY range DESC"
+    )
+    assert [number for _, number in result] == list(range(24_999, -1, -1))
 
 
 class Query:

@@ -22,7 +22,7 @@ from pipeline.ingest.reruns import import_reruns
 from pipeline.manifests import sha256_of
 from pipeline.rerun.plan import Selection, plan
 from pipeline.rerun.results import read_result
-from pipeline.rerun.runner.batch import CannotRun, _failure, _host_facts, run_batch
+from pipeline.rerun.runner.batch import CannotRun, _failure, _host_facts, _scratch, run_batch
 from pipeline.rerun.runner.host import default_device
 from pipeline.rerun.runner.job import Job, JobError
 from pipeline.rerun.runner.result import parse_result, write_result
@@ -307,6 +307,19 @@ def test_an_interrupted_batch_says_so_leaves_nothing_behind_and_goes_on(tmp_path
     assert batch.returncode == 130
     assert list((tmp_path / "tmp").iterdir()) == []
     assert len(list((tmp_path / "out").iterdir())) == 1
+
+
+def test_an_interrupt_at_the_worst_moment_leaves_no_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(prefix: str) -> str:
+        (tmp_path / prefix).mkdir()
+        signal.raise_signal(signal.SIGINT)
+        return str(tmp_path / prefix)
+
+    monkeypatch.setattr("tempfile.mkdtemp", interrupted)
+    monkeypatch.setattr("pipeline.rerun.runner.batch.end_descendants", lambda pid: None)
+    with pytest.raises(KeyboardInterrupt), _scratch():
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("call_ns", "calls"), [(1, 335), (10_000, 317), (200_000, 158), (10**7, 20)])

@@ -144,13 +144,27 @@ def _judge(
 @contextlib.contextmanager
 def _scratch() -> Iterator[str]:
     """Make a folder for a job; in the end, no process of the job is left, and no file, even if the judge was killed."""
-    folder = tempfile.mkdtemp(prefix="rerun-")
+    folder = None
     try:
+        with _uninterrupted():  # else Ctrl-C could come when the folder is there and nobody knows its name
+            folder = tempfile.mkdtemp(prefix="rerun-")
         yield folder
     finally:
-        end_descendants(os.getpid())
-        # Foreign code may nest folders deeper than Python can remove.
-        subprocess.run(["/bin/rm", "-rf", "--", folder], stderr=subprocess.DEVNULL, check=False)  # noqa: S603
+        with _uninterrupted():
+            end_descendants(os.getpid())
+            if folder is not None:
+                # Foreign code may nest folders deeper than Python can remove.
+                subprocess.run(["/bin/rm", "-rf", "--", folder], stderr=subprocess.DEVNULL, check=False)  # noqa: S603
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait until the end of the block."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def _failure(job: Job, device: str, facts: dict[str, Any], ended: str, log: str) -> dict[str, Any]:
