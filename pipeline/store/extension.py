@@ -140,9 +140,9 @@ def _show_slice(connection: duckdb.DuckDBPyConnection, parts: Mapping[str, Seque
             inside = "operation_digest IN (FROM slice)"
         elif declared is ARTIFACTS:
             inside = "kind != 'log' OR digest IN (SELECT log_digest FROM parts_runs)"
-        elif any(column.name == "run_digest" for column in declared.part_columns):
+        elif _has(declared, "run_digest"):
             inside = "run_digest IN (SELECT run_digest FROM parts_runs)"
-        elif any(column.name == "workload_digest" for column in declared.part_columns):
+        elif _has(declared, "workload_digest"):
             inside = "workload_digest IN (SELECT workload_digest FROM parts_workloads)"
         else:
             rows = database.rows_of(declared, parts.get(declared.name, ()))
@@ -183,11 +183,13 @@ def _merge(connection: duckdb.DuckDBPyConnection) -> None:
     sliced = {declared: column for declared in governed if (column := _slice_column(declared)) is not None}
     for declared, column in sliced.items():
         inside = f"{column} IN (FROM slice_{column})"
+        if _has(declared, "operation_digest"):
+            inside = "operation_digest IN (FROM slice)"  # the same rows, found sooner
         if declared.stage == "evidence":
             # Wide rows, of which few change, and those in derived columns alone.
             changing = [*declared.key, *(c.name for c in declared.columns if c.derived)]
             _differ(connection, declared, changing, inside)
-            inside = f"{declared.key[0]} IN (FROM differing)"
+            inside += f" AND {declared.key[0]} IN (FROM differing)"
         database.run(connection, declared, f"DELETE FROM whole.{declared.name} WHERE {inside}")
         database.run(
             connection, declared, f"INSERT INTO whole.{declared.name} BY NAME FROM {declared.name} WHERE {inside}"
@@ -220,5 +222,8 @@ def _differ(connection: duckdb.DuckDBPyConnection, declared: Table, names: Seque
 
 def _slice_column(declared: Table) -> str | None:
     """Return the column that tells whether a row lies in the slice, where there is one."""
-    names = {column.name for column in declared.columns}
-    return next((name for name in _SLICED_BY if name in names), None)
+    return next((name for name in _SLICED_BY if _has(declared, name)), None)
+
+
+def _has(declared: Table, name: str) -> bool:
+    return any(column.name == name for column in declared.columns)
