@@ -9,7 +9,6 @@ import os
 from zoneinfo import ZoneInfo
 
 import dagster as dg
-from dagster._utils.schedules import is_valid_cron_schedule
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from pipeline.defs.partitions import key_of
@@ -38,8 +37,10 @@ class Settings(BaseModel):
     @field_validator("cron")
     @classmethod
     def _five_fields(cls, value: str) -> str:
-        if not is_valid_cron_schedule(value):
-            raise ValueError("cron has five fields, such as 0 5 * * *")
+        try:
+            dg.ScheduleDefinition(name="any", job_name="any", cron_schedule=value)
+        except dg.DagsterInvalidDefinitionError:
+            raise ValueError("cron has five fields, such as 0 5 * * *") from None
         return value
 
     @field_validator("time_zone")

@@ -30,8 +30,10 @@ if TYPE_CHECKING:  # every command imports this module, few need Arrow
 _MEMORY_BYTES = 1_200_000_000
 """What a build may at least hold before it spills to disk beside the target; a million runs stay below it."""
 
-_MEMORY_A_PART_BYTE = 1.5
-"""What it may hold for each byte of its parts, up to half of the machine's memory: some steps cannot spill."""
+_MEMORY_A_PART_BYTE = 2.0
+"""What it may hold for each byte of its parts, up to half of the machine's memory.
+
+Some steps cannot spill, and a join that spills the manifests takes twice as long."""
 
 _COMPRESSION = {"manifest": " USING COMPRESSION zstd"}
 """Of the widest column; what DuckDB chooses by itself takes half as long again and twice the space."""
