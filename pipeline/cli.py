@@ -883,6 +883,7 @@ def import_(session: Session, folder: Path, traces: Path | None) -> None:
     from pipeline.render.ingest import render
     from pipeline.render.progress import progress
     from pipeline.render.reruns import render_verdicts
+    from pipeline.render.text import count
     from pipeline.rerun.results import read_results
     from pipeline.rerun.traces import write_traces
 
@@ -890,11 +891,12 @@ def import_(session: Session, folder: Path, traces: Path | None) -> None:
         check_target(traces)
     with progress(session.shows_progress) as report_progress:
         report, verdicts = import_reruns(session.data, folder, report_progress)
-    if traces is not None:
-        write_traces(read_results(folder), traces)
+    written = 0 if traces is None else write_traces(read_results(folder), traces)
 
     def show(screen: Screen) -> None:
         render(screen, report)
+        if traces is not None:
+            screen.prose(f"{count(written, 'trace')} written to {traces}, of the reruns that upstream has a status for")
         render_verdicts(screen, verdicts)
 
     session.answer(show, report=report, reruns=verdicts)

@@ -353,6 +353,13 @@ def test_json_of_no_rows_and_of_many_is_one_document(run: Run) -> None:
         assert answer == json.dumps(document, indent=2) + "\n"
 
 
+def test_a_plan_is_a_drawing(run: Run) -> None:
+    drawn = run("sql", "EXPLAIN SELECT 42 AS answer").stdout
+    assert "Projection" in drawn
+    assert "\\x0a" not in drawn
+    assert len(drawn.splitlines()) > 3
+
+
 def test_a_table_that_is_too_long_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.render.sql.MOST_CHARACTERS", 10)
     assert run("sql", "SELECT 1 AS a FROM range(10)").exit_code == 0

@@ -89,7 +89,7 @@ def _write_parquet(connection: DuckDBPyConnection, statement: Statement, path: P
                 for batch in reader:
                     writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
                     rows += batch.num_rows
-        except pa.ArrowNotImplementedError as error:
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
             raise UsageError(f"Parquet cannot hold this result: {error}; cast the column in the query") from error
     return rows
 

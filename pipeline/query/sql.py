@@ -91,7 +91,7 @@ def unique(names: Sequence[str]) -> list[str]:
     result = []
     for name in names:
         candidate, number = name, 0
-        while candidate in taken:
+        while candidate in taken or (number and candidate in names):
             number += 1
             candidate = f"{name}_{number}"
         taken.add(candidate)

@@ -18,6 +18,11 @@ def render(screen: Screen, result: Result) -> int:
 
     Its columns are as wide as their widest value, so all of it is kept until then: UsageError where it is too long.
     """
+    if [column.name for column in result.columns] == _PLAN:
+        plans = [str(plan) for _, plan in result.rows]
+        for line in "\n".join(plans).splitlines():
+            screen.verbatim(line)
+        return len(plans)
     rows, characters = [], 0
     for row in result.rows:
         cells = [_cell(value) for value in row]
@@ -29,6 +34,9 @@ def render(screen: Screen, result: Result) -> int:
     screen.table([column.name for column in result.columns], rows, right=numeric, indent="", whole=True)
     return len(rows)
 
+
+_PLAN = ["explain_key", "explain_value"]
+"""The columns of EXPLAIN, whose value is a drawing."""
 
 _NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "U", "FLOAT", "DOUBLE", "DECIMAL")
 

@@ -124,7 +124,8 @@ def write_jobs(jobs: Sequence[Job], folder: Path) -> list[Path]:
 
 
 def _selected(connection: DuckDBPyConnection, selection: Selection) -> Iterator[dict[str, Any]]:
-    conditions, values = [], []
+    conditions: list[str] = []
+    values: list[Any] = []
     if selection.runs:
         prefixes = [_prefix(text) for text in selection.runs]
         conditions.append(" OR ".join("starts_with(run.run_digest, ?)" for _ in prefixes))
@@ -143,21 +144,30 @@ def _selected(connection: DuckDBPyConnection, selection: Selection) -> Iterator[
     if selection.records:
         conditions.append("run.run_digest IN (SELECT run_digest FROM current_records WHERE profile = 'source_native')")
     if selection.sql is not None:
-        conditions.append(
-            f"run.run_digest IN (SELECT chosen.run_digest FROM ({selection.sql.rstrip().rstrip(';')}) AS chosen)"
-        )
+        digests = _chosen_by(connection, selection.sql)
+        conditions.append("list_contains(?::VARCHAR[], run.run_digest)")
+        values.append(digests)
     if not conditions:
-        raise UsageError("name runs, or choose some with --operation, --solution, --author, --workload or --sql")
+        ways = "--operation, --solution, --author, --workload, --records or --sql"
+        raise UsageError(f"name runs, or choose some with {ways}")
     where = " AND ".join(f"({condition})" for condition in conditions)
-    try:
-        connection.execute(_RUNS.format(where=where), values)
-    except duckdb.Error as error:
-        raise UsageError(f"runs cannot be chosen so ({str(error).partition(chr(10))[0]}): correct --sql") from error
+    connection.execute(_RUNS.format(where=where), values)
     names = [column[0] for column in connection.description or ()]
     rows = [dict(zip(names, row, strict=True)) for row in connection.fetchall()]
     if not rows:
         raise UsageError("no run fits: see kernelhouse leaderboard or kernelhouse sql for what there is")
     return iter(rows)
+
+
+def _chosen_by(connection: DuckDBPyConnection, query: str) -> list[str]:
+    """Return what a query has in its column ``run_digest``."""
+    try:
+        relation = connection.sql(query)
+        if "run_digest" not in getattr(relation, "columns", ()):  # of an empty text nothing is made
+            raise UsageError("the query of --sql has no column run_digest: select that of runs or leaderboard")
+        return [str(digest) for (digest,) in relation.select("run_digest").fetchall()]
+    except duckdb.Error as error:
+        raise UsageError(f"runs cannot be chosen so ({str(error).partition(chr(10))[0]}): correct --sql") from error
 
 
 def _prefix(text: str) -> str:

@@ -20,6 +20,7 @@ _ADVICE = {
     errno.EACCES: _RIGHTS,
     errno.EPERM: _RIGHTS,
     errno.EROFS: _RIGHTS,
+    errno.EISDIR: "take the folder away",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.EMFILE: "allow more open files, see ulimit -n",
     errno.EIO: "check the disk",
@@ -33,9 +34,8 @@ def refusal(error: Exception, place: Path | str) -> str:
     A file that is not finished yet is nothing to anybody: then it is the place itself. DuckDB and Arrow tell in their
     own words what the system said.
     """
-    name = error.filename if isinstance(error, OSError) else None
-    if isinstance(name, str) and not Path(name).name.startswith(TEMPORARY):
-        place = name
+    names = (error.filename2, error.filename) if isinstance(error, OSError) else ()
+    place = next((name for name in names if isinstance(name, str) and not Path(name).name.startswith(TEMPORARY)), place)
     number = error.errno if isinstance(error, OSError) else None
     number = number or next((each for each in _ADVICE if os.strerror(each) in str(error)), None)
     why = os.strerror(number) if number else str(error).partition("\n")[0].rstrip(". ")

@@ -94,7 +94,8 @@ class DataDirectory:
         if not self.root.exists():
             return
         if not self.root.is_dir():
-            raise DataDirectoryError(f"{self.root} is a file: give a folder with --data")
+            raise DataDirectoryError(f"{self.root} is a file: name a folder as the data directory")
+        self.check_format()
         if not os.path.lexists(self.format_file):
             names = (path.name for path in self.root.iterdir())
             foreign = [name for name in names if name not in _EARLY and not name.startswith(TEMPORARY)]
@@ -103,7 +104,6 @@ class DataDirectory:
                     f"{self.root} is not empty and no data directory (it holds {sorted(foreign)[0]}): "
                     "give an empty or new folder with --data"
                 )
-        self.check_format()
 
     def check_format(self) -> None:
         """Check that this version of the program can read the directory; one that carries no format has none to check.
@@ -112,6 +112,8 @@ class DataDirectory:
             DataDirectoryError: the directory is of a newer format, or does not tell.
         """
         if not os.path.lexists(self.format_file):
+            if any(self.snapshots.glob("*.json")):
+                raise DataDirectoryError(f"{self.format_file} is missing: restore it or ingest into a new folder")
             return
         try:
             version = json.loads(read_plain(self.format_file))["format"]

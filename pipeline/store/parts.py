@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pipeline.errors import DataDirectoryError
 from pipeline.manifests import canonical_text, sha256_of
 from pipeline.store.arrow import arrow_schema
-from pipeline.store.files import appearing, remove_temporaries, write_whole
+from pipeline.store.files import appearing, read_plain, remove_temporaries, write_whole
 from pipeline.store.layout import DataDirectory
 from pipeline.store.snapshots import Snapshot
 from pipeline.store.tables import EVIDENCE, Table
@@ -167,7 +167,7 @@ def read_commit(data: DataDirectory, snapshot: Snapshot) -> Commit | None:
     """
     path = _commit_file(data, snapshot)
     try:
-        document: dict[str, Any] = json.loads(path.read_bytes())
+        document: dict[str, Any] = json.loads(read_plain(path))
         return Commit(
             snapshot_id=document["snapshot_id"],
             sequence=document["sequence"],
@@ -182,7 +182,7 @@ def read_commit(data: DataDirectory, snapshot: Snapshot) -> Commit | None:
         )
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataDirectoryError(f"{path} is damaged ({error}): run kernelhouse ingest --rebuild") from error
 
 

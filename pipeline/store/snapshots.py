@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from pipeline.errors import DataDirectoryError
 from pipeline.manifests import canonical_text, sha256_of
 from pipeline.sources.listing import Failure, Kind, ListedFile, Pull
-from pipeline.store.files import remove_temporaries, write_whole
+from pipeline.store.files import read_plain, remove_temporaries, write_whole
 from pipeline.store.layout import DataDirectory
 
 _MADE_OF = re.compile(r"(\d{6,})-([0-9a-f]{12})\.(?:json|parquet)")
@@ -48,7 +49,7 @@ def read_snapshots(data: DataDirectory) -> list[Snapshot]:
         DataDirectoryError: a record is damaged, its name does not fit its content, two share a place, or one is
             missing: there is a later one, or something that was made of it.
     """
-    snapshots = [_read(path.read_bytes(), path.name) for path in data.snapshots.glob("[0-9a-f]*.json")]
+    snapshots = [_read(_content(path), path.name) for path in data.snapshots.glob("[0-9a-f]*.json")]
     snapshots.sort(key=lambda snapshot: snapshot.sequence)
     for expected, snapshot in enumerate(snapshots, 1):
         if snapshot.sequence != expected:
@@ -58,6 +59,13 @@ def read_snapshots(data: DataDirectory) -> list[Snapshot]:
     if lost := {int(name[1]) for name in made if name and (int(name[1]), name[2]) not in known}:
         raise missing_record(data, min(lost))
     return snapshots
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read_plain(path)
+    except OSError as error:
+        raise DataDirectoryError(f"{path} cannot be read ({error.strerror}): restore it from a backup") from error
 
 
 def missing_record(data: DataDirectory, sequence: int) -> DataDirectoryError:

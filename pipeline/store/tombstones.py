@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import DataDirectoryError
+from pipeline.store.files import read_plain
 from pipeline.upstream.framing import Record, RemovedText
 
 _STRING = re.compile(rb'("(?:[^"\\]|\\.)*")(\s*:)?', re.DOTALL)
@@ -86,13 +87,13 @@ def read_tombstone(path: Path) -> Tombstone | None:
         DataDirectoryError: it is damaged.
     """
     try:
-        document: dict[str, Any] = json.loads(path.read_bytes())
+        document: dict[str, Any] = json.loads(read_plain(path))
         return Tombstone(
             document["blob_sha256"], document["kept_sha256"], tuple(Removal(**each) for each in document["removals"])
         )
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataDirectoryError(f"{path} is damaged ({error}): restore it from a backup") from error
 
 

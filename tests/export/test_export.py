@@ -140,6 +140,13 @@ def test_parquet_is_exact(connection: DuckDBPyConnection, tmp_path: Path, value:
     assert pq.read_table(tmp_path / "out").to_pylist() == [{"a": written}]
 
 
+def test_what_parquet_cannot_hold_is_told(connection: DuckDBPyConnection, tmp_path: Path) -> None:
+    [statement] = statements(connection, "SELECT MAP{} AS a")
+    with pytest.raises(UsageError, match="Parquet cannot hold this result"):
+        save(connection, statement, "parquet", tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("format_name", ["csv", "json", "parquet"])
 def test_results_are_saved(connection: DuckDBPyConnection, tmp_path: Path, format_name: str) -> None:
     [statement] = statements(connection, "SELECT range AS n FROM range(70000)")

@@ -161,7 +161,7 @@ def test_ctrl_c_is_never_lost() -> None:
 
 @pytest.mark.parametrize(
     ("names", "own"),
-    [(["a", "a", "a"], ["a", "a_1", "a_2"]), (["a", "a", "a_1"], ["a", "a_1", "a_1_1"]), ([], [])],
+    [(["a", "a", "a"], ["a", "a_1", "a_2"]), (["a", "a", "a_1"], ["a", "a_2", "a_1"]), ([], [])],
 )
 def test_unique(names: list[str], own: list[str]) -> None:
     assert unique(names) == own

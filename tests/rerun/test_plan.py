@@ -45,6 +45,7 @@ def connection(data: DataDirectory) -> Iterator[DuckDBPyConnection]:
         (Selection(author="kernelhouse"), 24),
         (Selection(operation=GEMM, sql="SELECT run_digest FROM runs WHERE latency_ns > 100000"), 2),
         (Selection(sql="SELECT run_digest FROM runs WHERE benchmark LIKE 'rope%';"), 6),
+        (Selection(sql="FROM runs WHERE benchmark LIKE 'rope%' -- all of them"), 6),
     ],
 )
 def test_selection(connection: DuckDBPyConnection, data: DataDirectory, selection: Selection, jobs: int) -> None:
@@ -79,7 +80,9 @@ def test_files_are_what_the_runner_reads(connection: DuckDBPyConnection, data: D
         (Selection(), "name runs"),
         (Selection(operation="nothing of the kind"), "no run fits"),
         (Selection(sql="SELEC"), "correct --sql"),
-        (Selection(sql="SELECT 1"), "correct --sql"),
+        (Selection(sql="SELECT 1"), "no column run_digest"),
+        (Selection(sql=""), "no column run_digest"),
+        (Selection(sql="SELECT 1 AS run_digest"), "no run fits"),
     ],
 )
 def test_what_chooses_nothing_is_refused(

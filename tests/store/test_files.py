@@ -89,6 +89,10 @@ FULL = "No space left on device"
             "out cannot be used (File name too long): choose a shorter name",
         ),
         (
+            OSError(errno.EISDIR, "Is a directory", "/x/.tmp-1-y", None, "/x/y"),
+            "/x/y cannot be used (Is a directory): take the folder away",
+        ),
+        (
             OSError(errno.ENOTDIR, "Not a directory", "/x/y"),
             "/x/y cannot be used (Not a directory): mend it or choose another place",
         ),

@@ -91,6 +91,16 @@ def test_killed_before_the_format_was_written(tmp_path: Path) -> None:
     assert DataDirectory(tmp_path).exists()
 
 
+def test_evidence_without_a_format_is_told(tmp_path: Path) -> None:
+    data = DataDirectory(tmp_path)
+    data.prepare()
+    (data.snapshots / "0.json").touch()
+    data.format_file.unlink()
+    for use in (data.check, data.check_format, data.prepare):
+        with pytest.raises(DataDirectoryError, match=r"format\.json is missing: restore it"):
+            use()
+
+
 @pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("nowhere")])
 def test_a_format_that_is_no_file_is_damaged(tmp_path: Path, put: Callable[[Path], None]) -> None:
     put(DataDirectory(tmp_path).format_file)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -110,6 +111,15 @@ def test_a_damaged_record_is_told(data: DataDirectory, damage: Callable[[bytes],
     with pytest.raises(DataDirectoryError) as caught:
         read_snapshots(data)
     assert "\n" not in str(caught.value)
+
+
+def test_a_record_that_is_no_plain_file_is_told(data: DataDirectory) -> None:
+    record_snapshot(data, PULL, [], NOW)
+    (path,) = data.snapshots.iterdir()
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(DataDirectoryError, match="it is no plain file"):
+        read_snapshots(data)
 
 
 def test_a_missing_record_is_told(data: DataDirectory) -> None:
