@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from io import UnsupportedOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -84,8 +83,7 @@ class CommandLine(WithExample, click.Group):
         arguments = list(sys.argv[1:] if args is None else args)
         try:
             _open_streams()
-            for argument in arguments:
-                check_utf8(argument, "an argument")
+            _check_utf8(arguments)
             with self.make_context(prog_name or "kernelhouse", arguments, **extra) as context:
                 self.invoke(context)
             sys.stdout.flush()
@@ -127,17 +125,18 @@ def _open_streams() -> None:
         raise UsageError("stdout is closed: send the answer to a file, or to /dev/null")
 
 
-def check_utf8(text: str, what: str) -> None:
-    """Refuse what neither DuckDB nor JSON can take; UsageError naming ``what`` it is."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise UsageError(f"{what} is not UTF-8 text: {os.fsencode(text)!r}; give it in UTF-8") from None
+def _check_utf8(arguments: Sequence[str]) -> None:
+    """Refuse what neither DuckDB nor JSON can take."""
+    from pipeline.store.files import is_utf8
+
+    for argument in arguments:
+        if not is_utf8(argument):
+            raise UsageError(f"an argument is not UTF-8 text: {os.fsencode(argument)!r}; give it in UTF-8")
 
 
 def _give_up_stdout() -> None:
     """Let the interpreter flush into nothing at its end: nobody reads any more, or there is no room."""
-    with suppress(UnsupportedOperation):  # it may be no file at all
+    with suppress(io.UnsupportedOperation):  # it may be no file at all
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pipeline.errors import UsageError
-from pipeline.store.files import appearing, refusal
+from pipeline.store.files import appearing, is_utf8, refusal
 from pipeline.store.layout import owning_directory
 
 
@@ -64,7 +64,7 @@ def _found(target: Path) -> os.stat_result | None:
     """Return what is there now, in the end of all links; refuse what is nobody's to write to."""
     if str(target) == "-":
         raise UsageError("- is no place for files, which are written whole or not at all: name one")
-    if any("\ud800" <= character <= "\udfff" for character in str(target)):  # how Python holds what is no text
+    if not is_utf8(str(target)):
         raise UsageError(f"{target} is no UTF-8, which Parquet wants of a name: name another")
     try:
         found = target.stat()

@@ -103,7 +103,7 @@ class Collector:
         try:
             for name in self._tables:
                 self._flush(name)
-            self._await(0)
+            await_oldest(self._waiting, most=0)
             self._writing.shutdown()
             return tuple(self._writers[name].close() for name in self._tables if name in self._writers)
         except BaseException as error:
@@ -143,9 +143,10 @@ class Collector:
             if table not in self._writers:
                 self._writers[table] = PartWriter(self._data, self._tables[table], self._snapshot)
             self._waiting.append(self._writing.submit(self._writers[table].add, rows))
-            self._await(_MOST_WAITING)
+            await_oldest(self._waiting, most=_MOST_WAITING)
 
-    def _await(self, most: int) -> None:
-        """Wait until no more than so many tables of rows wait; raise what went wrong with one that is written."""
-        while len(self._waiting) > most:
-            self._waiting.popleft().result()
+
+def await_oldest(waiting: deque[Future[None]], *, most: int) -> None:
+    """Wait until no more than so many calls wait; raise what went wrong with one that is done."""
+    while len(waiting) > most:
+        waiting.popleft().result()

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from pipeline.ingest import rows, run_tables
 from pipeline.ingest.catalog import Catalog
-from pipeline.ingest.collector import Collector
+from pipeline.ingest.collector import Collector, await_oldest
 from pipeline.ingest.memory import collecting_by_hand, keeping_freed, switching_often
 from pipeline.ingest.run_tables import PLACE, Placed, TraceFile
 from pipeline.manifests import BenchmarkProtocol, ExecutionEnvironment
@@ -118,13 +118,11 @@ class RunIntake:
             taking: deque[Future[None]] = deque()
             for number, waiting in enumerate(self._batches(files), 1):
                 batch = self._read_batch(waiting, reader)
-                if len(taking) >= _MOST_WAITING:
-                    taking.popleft().result()
                 taking.append(takes.submit(self._take, batch, works_out.submit(batch.columns.runs)))
+                await_oldest(taking, most=_MOST_WAITING)
                 if number % _BATCHES_A_COLLECTION == 0:
                     collect()
-            for last in taking:
-                last.result()
+            await_oldest(taking, most=0)
         return self._counts + Counter(already_known=self._known)
 
     def _batches(self, files: Iterable[tuple[TraceFile, Iterable[Record]]]) -> Iterator[list[Placed]]:

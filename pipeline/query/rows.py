@@ -45,4 +45,4 @@ def _values(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
 
 def rows_at_most(limit: int | None) -> int:
     """Return what stands for a limit in SQL, where None means every row, as does one beyond 64 bits."""
-    return min(2**62, 2**62 if limit is None else limit)
+    return 2**62 if limit is None else min(limit, 2**62)

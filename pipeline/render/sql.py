@@ -20,8 +20,7 @@ def render(screen: Screen, result: Result) -> int:
     """
     if [column.name for column in result.columns] == _PLAN:
         plans = [str(plan) for _, plan in result.rows]
-        for line in "\n".join(plans).splitlines():
-            screen.verbatim(line)
+        screen.verbatim("\n".join(plans).removesuffix("\n"))
         return len(plans)
     rows, characters = [], 0
     for row in result.rows:

@@ -144,9 +144,8 @@ def _selected(connection: DuckDBPyConnection, selection: Selection) -> Iterator[
     if selection.records:
         conditions.append("run.run_digest IN (SELECT run_digest FROM current_records WHERE profile = 'source_native')")
     if selection.sql is not None:
-        digests = _chosen_by(connection, selection.sql)
-        conditions.append("list_contains(?::VARCHAR[], run.run_digest)")
-        values.append(digests)
+        conditions.append("run.run_digest IN (SELECT unnest(?::VARCHAR[]))")
+        values.append(_chosen_by(connection, selection.sql))
     if not conditions:
         ways = "--operation, --solution, --author, --workload, --records or --sql"
         raise UsageError(f"name runs, or choose some with {ways}")

@@ -180,19 +180,17 @@ def _merge(connection: duckdb.DuckDBPyConnection) -> None:
     for declared in database.ungoverned():
         database.run(connection, declared, f"INSERT INTO whole.{declared.name} BY NAME FROM new_{declared.name}")
     governed = dict.fromkeys(declared for declared, _ in database.policies())
-    sliced = {declared: column for declared in governed if (column := _slice_column(declared)) is not None}
-    for declared, column in sliced.items():
-        inside = f"{column} IN (FROM slice_{column})"
-        if _has(declared, "operation_digest"):
-            inside = "operation_digest IN (FROM slice)"  # the same rows, found sooner
+    sliced = {declared: inside for declared in governed if (inside := _inside(declared)) is not None}
+    for declared, inside in sliced.items():
+        touched = inside
         if declared.stage == "evidence":
             # Wide rows, of which few change, and those in derived columns alone.
             changing = [*declared.key, *(c.name for c in declared.columns if c.derived)]
             _differ(connection, declared, changing, inside)
-            inside += f" AND {declared.key[0]} IN (FROM differing)"
-        database.run(connection, declared, f"DELETE FROM whole.{declared.name} WHERE {inside}")
+            touched += f" AND {declared.key[0]} IN (FROM differing)"
+        database.run(connection, declared, f"DELETE FROM whole.{declared.name} WHERE {touched}")
         database.run(
-            connection, declared, f"INSERT INTO whole.{declared.name} BY NAME FROM {declared.name} WHERE {inside}"
+            connection, declared, f"INSERT INTO whole.{declared.name} BY NAME FROM {declared.name} WHERE {touched}"
         )
     connection.execute("USE whole")
     for declared in governed:
@@ -220,9 +218,17 @@ def _differ(connection: duckdb.DuckDBPyConnection, declared: Table, names: Seque
     )
 
 
-def _slice_column(declared: Table) -> str | None:
-    """Return the column that tells whether a row lies in the slice, where there is one."""
-    return next((name for name in _SLICED_BY if _has(declared, name)), None)
+def _inside(declared: Table) -> str | None:
+    """Return the condition that a row lies in the slice, where a column tells that."""
+    column = next((name for name in _SLICED_BY if _has(declared, name)), None)
+    if column is None:
+        return None
+    # By operation are the same rows, found sooner.
+    return (
+        "operation_digest IN (FROM slice)"
+        if _has(declared, "operation_digest")
+        else f"{column} IN (FROM slice_{column})"
+    )
 
 
 def _has(declared: Table, name: str) -> bool:

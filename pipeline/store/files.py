@@ -78,6 +78,11 @@ def read_plain(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def is_utf8(name: str) -> bool:
+    """Tell whether a name is text: Python holds other bytes of it as halves of surrogate pairs."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder survive a crash of the machine."""
     descriptor = os.open(folder, os.O_RDONLY)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import DataDirectoryError, UsageError
-from pipeline.store.files import TEMPORARY, read_plain, refusal, remove_temporaries, write_whole
+from pipeline.store.files import TEMPORARY, is_utf8, read_plain, refusal, remove_temporaries, write_whole
 
 FORMAT_VERSION = 1
 """Version of the layout described in ARCHITECTURE.md; a change of it comes with a migration."""
@@ -22,9 +22,6 @@ _OWN = (*_EARLY, "format.json", "corrections.toml")
 """What belongs to the directory by its whole name; see :func:`owning_directory`."""
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-
-_UNFIT = re.compile(r"[?\ud800-\udfff]")
-"""What DuckDB cannot have in a path: it reads options behind a ``?``, and knows UTF-8 alone."""
 
 _OWN_BEGINNINGS = ("warehouse.duckdb", TEMPORARY)
 """And what by its beginning: the database with its write-ahead log, and what is not finished yet."""
@@ -168,7 +165,7 @@ def chosen_directory(given: str | None = None) -> DataDirectory:
     if _ADDRESS.match(name) or home.startswith("~"):
         raise UsageError(f"{name} is no folder of this machine: give one with --data, or write ./{name} if it is")
     root = Path(home).absolute()
-    if _UNFIT.search(str(root)):
+    if "?" in str(root) or not is_utf8(str(root)):  # DuckDB reads options behind a ?, and knows UTF-8 alone
         raise UsageError(f"{root} has a ? or what is no UTF-8 in it, where DuckDB cannot write: choose another")
     return DataDirectory(root)
 
